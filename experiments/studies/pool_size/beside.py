@@ -50,18 +50,19 @@ from experiments.studies.pool_size.design import (
 from experiments.studies.pool_size.prediction import Unmeasured, foretell
 
 THROUGHPUT_WITHIN = 0.10
-"""Largest error with which a predicted throughput is a hit, as a share of the prediction."""
+"""Largest error of a predicted throughput that is a hit, as a share of the prediction."""
 
 TAIL_WITHIN = 0.25
-"""Largest error with which a predicted 99th percentile is a hit, as a share of the prediction."""
+"""Largest error of a predicted 99th percentile that is a hit, as a share of the prediction."""
 
 NEAR = 0.05
 """Tolerance of the load in the claim on tails. The claim is about a load of ``advice.USUAL``, as a share of the
 foretold capacity. An open loop counts if its share differs from ``USUAL`` by less than the tolerance."""
 
 STEPS_MIN = 3
-"""Least number of steps (pools, or numbers of clients) that tests a prediction. With two steps, every prediction is
-within one step of the measurement."""
+"""Least number of steps (pools, or numbers of clients) that can test a prediction. With two steps, no prediction can be
+more than one step from the measurement.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,8 +220,10 @@ def least_enough(rates_hz: Sequence[float]) -> int:
 
 
 def enough_between(rates_hz: Sequence[Estimate]) -> tuple[int, int]:
-    """Two indices, by the intervals of the rates: of the first rate that can reach ``USEFUL_SHARE`` of the highest
-    rate, and of the first rate that surely reaches this share. Without a sure rate, the second index is the last."""
+    """Two indices, by the intervals of the rates. The first index is of the first rate that can reach ``USEFUL_SHARE``
+    of the highest rate. The second index is of the first rate that surely reaches this share. Where no rate surely
+    reaches the share, the second index is the last.
+    """
     can_hz = USEFUL_SHARE * max(each.low for each in rates_hz)
     earliest = next(place for place, rate in enumerate(rates_hz) if rate.high >= can_hz)
     for place, rate in enumerate(rates_hz):
@@ -231,8 +234,9 @@ def enough_between(rates_hz: Sequence[Estimate]) -> tuple[int, int]:
 
 
 def asked(seen: Seen) -> tuple[Setting, ...]:
-    """Settings of the arms on which no prediction rests, and for which a prediction was written down before the sweep.
-    The order is the sweep's."""
+    """Settings of arms for which a prediction was written down before the sweep. Arms on which predictions rest are
+    left out. The settings are in the sweep's order.
+    """
     sweep = seen.main.sweep
     bases = {arm for each in sweep.arms for arm in basis(each.setting)}
     written = {each.setting for each in seen.foretold}

@@ -75,8 +75,9 @@ SMOKE_ROUNDS = 2
 The looks cannot tell the scale, because ``run`` changes the looks of a part that is measured first."""
 
 NOMINAL_HZ = 100.0
-"""Assumed capacity, in requests a second, of an open loop's server before there is a prediction. Estimates of a run's
-duration do not depend on the rate."""
+"""Capacity, in requests a second, that an open loop's server is assumed to have before there is a prediction. Estimates
+of a run's duration do not depend on this rate.
+"""
 
 BUSY = 64
 """Number of connections that keep one worker busy. No arm has more connections."""
@@ -100,7 +101,8 @@ class Work(Inside):
 @dataclass(frozen=True, slots=True)
 class Row:
     """A model and a work, with the pools and loads to be measured. Every pool is measured with the largest number of
-    clients, and every number of clients on the largest pool."""
+    clients. Every number of clients is measured on the largest pool.
+    """
 
     model: str
     """Name of the model."""
@@ -230,8 +232,9 @@ def pool_one(scale: Scale) -> Sweep:
 
 
 def _of_one(scale: Scale) -> Iterator[Group]:
-    """Groups of the arms on which predictions rest, for each model and placement of the scale. An arm has a worker with
-    one client, a busy worker, a worker that waits, or for durable trades a worker that commits."""
+    """Groups of the arms on which predictions rest, for each model and placement of the scale. The kinds of arms are: a
+    worker with one client, a busy worker, a worker that waits, and for durable trades a worker that commits.
+    """
     wanted = dict.fromkeys(one(row.base) for row in rows(scale))
     for plain in dict.fromkeys(no_work(each) for each in wanted):
         yield Group((Arm(plain), busy(plain)))
@@ -279,8 +282,9 @@ def busy(plain: Setting) -> Arm:
 
 
 def probes(plain: Setting) -> tuple[Arm, ...]:
-    """Arms of one worker whose requests wait. On an event loop many requests wait at once, so an event loop also has
-    such an arm with a busy worker."""
+    """Arms of one worker whose requests wait. On an event loop many requests wait at once. So an event loop also has
+    such an arm with a busy worker.
+    """
     if plain["dispatch"] != "loop":
         return (Arm(plain.but(io_ms=PROBE_MS)),)
     waits = plain.but(io_ms=LOOP_PROBE_MS)
@@ -310,7 +314,9 @@ def _compared(row: Row) -> tuple[Comparison, ...]:
 
 
 def _in_groups(arms: tuple[Arm, ...]) -> Iterator[Group]:
-    """Groups of the largest allowed size. Compared arms must stand first in ``arms``, so that they share a group."""
+    """Groups of the arms, each of the largest allowed size. Compared arms must stand first in ``arms``: they then share
+    a group.
+    """
     most = GROUP_ARMS[-1]
     return (Group(arms[begin : begin + most]) for begin in range(0, len(arms), most))
 

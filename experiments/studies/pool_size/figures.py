@@ -250,7 +250,7 @@ def ladder_table(ladders: Sequence[Ladder]) -> str:
 
 
 def _between(of: Ladder) -> str:
-    """Text of the steps that can be the smallest sufficient step, by the intervals: ``4 to 16``."""
+    """Text of the steps that may be the smallest sufficient step, by the intervals of the measurements: ``4 to 16``."""
     ends = dict.fromkeys((of.steps[of.earliest], of.steps[of.latest]))
     return " to ".join(map(str, ends))
 

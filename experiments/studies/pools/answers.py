@@ -64,9 +64,9 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
 
 
 def _told(judgement: Judgement, sides: Mapping[str, tuple[str, str]]) -> dict[str, str]:
-    """Sentences on the measured comparisons, by name: for GET and PUT, of time and of processor time.
+    """Sentences on the measured comparisons, by name: for GET and PUT, each for time and for processor time.
 
-    ``sides``: texts for both arms of a comparison, by the beginning of the comparison's name.
+    ``sides``: texts for the two arms of a comparison, by the first words of the comparison's name.
     """
     told = {}
     for begin, measure, verb in product(sides, MEASURES, VERBS):

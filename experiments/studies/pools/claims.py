@@ -40,19 +40,25 @@ NOT_HERE = "A server that it needs is not built here: `make peers` says how. The
 NOT_MEASURED = "Not measured in this run: `python -m experiments run pools`."
 
 ALMOST = 0.9
-"""Least share of the cells that confirms a claim with the words "almost always"."""
+"""Least share of the cells that confirms a claim with the words "almost always". A cell is a fresh server under one
+load.
+"""
 
 FAR_LESS = 0.9
-"""Largest ratio of processor use that counts as far less. With 2 threads the document's Rust server uses 0.89 times as
-much as the Go server, as the geometric mean of six cells."""
+"""Largest ratio of processor use that counts as "far less". In the document, with 2 threads, the ratio Rust ÷ Go is
+0.89, as the geometric mean of six cells.
+"""
 
 MUCH_LESS = 1 / 1.5
-"""Largest ratio of memory that counts as much less. In the document's 36 pairs Rust takes at most 0.61 times as much as
-Go."""
+"""Largest ratio of memory that counts as "much less". In the document's 36 pairs of cells the ratio Rust ÷ Go is at
+most 0.61.
+"""
 
 MUCH_MORE = 10.0
-"""Least growth of latency up to 1,000 connections that counts as much. In the document the latency with 1,000
-connections is about ten times the latency with 100, and far more than ten times the latency with 10."""
+"""Least growth of latency up to 1,000 connections that counts as "much". In the document the latency with 1,000
+connections is about ten times the latency with 100 connections, and far more than ten times the latency with 10
+connections.
+"""
 
 SAMPLES_MIN = sum(row.samples for row in original.JMETER if row.kind == "TOTAL") // len(BOTH)
 """Least number of requests to each server with which the stress test decides its claim."""
@@ -119,8 +125,8 @@ def all_are(wanted: Verdict, judged: Sequence[CellJudged | None], bound: float =
 
     CONFIRMED where each ratio has the verdict ``wanted``, and an interval on the claim's side of the bound.
     CONTRADICTED where a ratio has the opposite verdict, or an interval on the other side of the bound. A ratio with the
-    verdict EQUIVALENT decides nothing where its interval lies on the claim's side. Otherwise this ratio contradicts the
-    claim.
+    verdict EQUIVALENT contradicts the claim, unless its interval lies on the claim's side; then the ratio decides
+    nothing.
     """
     return joined([_one_is(wanted, each, bound) for each in judged])
 
@@ -163,10 +169,10 @@ def _told(judged: Sequence[CellJudged | None]) -> str:
 
 
 def _processor(name: str, wanted: Verdict) -> Callable[[Measured], Finding]:
-    """Function that judges a claim by ratios of the share of the processor, one ratio in each language. The text also
-    has the ratios of processor time a request.
+    """Function that judges a claim by the share of the processor, with one ratio in each language. The text also has
+    the ratios of processor time a request.
 
-    ``name``: beginning of the ratios' names. ``wanted``: verdict that confirms the claim.
+    ``name``: first words of the ratios' names. ``wanted``: verdict that confirms the claim.
     """
 
     def finding(of: Measured) -> Finding:
@@ -225,8 +231,9 @@ def _rust_takes_less_memory(of: Measured) -> Finding:
 
 
 def _by_turns(seen: Seen) -> str:
-    """Sentence on time in Rust ÷ time in Go, from the sweep by turns. There the load is not the limit. Empty where this
-    ratio was not measured."""
+    """Sentence on time in Rust ÷ time in Go, from the sweep by turns. In this sweep the load is not the limit. Empty
+    where this ratio was not measured.
+    """
     own = (seen.main.judged.get(f"rust_go_{verb}") for verb in VERBS)
     told = "; ".join(f"{each.comparison.title} is {ratio_with_ends(each.typical)}" for each in own if each)
     return f"Measured by turns with 1 connection, the load is not the limit: {told}." if told else ""

@@ -74,7 +74,9 @@ connection: with more connections the load is the limit. Processor time is measu
 depend on the limit of the load."""
 
 QUICK_REQUESTS, SMOKE_REQUESTS = 2000, 1000
-"""Least numbers of requests in a cell, by profile. A cell with many connections has more."""
+"""Least number of requests in a cell: ``SMOKE_REQUESTS`` in a short scale, ``QUICK_REQUESTS`` in the profile ``quick``.
+A cell with many connections has more requests.
+"""
 
 QUICK_BLOCKS, PAPER_BLOCKS = 10, 12
 """Numbers of blocks of the table of cells. 10 blocks can decide a family of 18 ratios; 12 blocks can decide a family of
@@ -192,8 +194,9 @@ Cells = Sequence[Cell]
 
 
 def _places(cells: Cells, pinned: bool = True, **levels: Level) -> tuple[int, ...]:
-    """Indices of the cells in ``cells`` that have these levels. ``pinned``: True for pinned cells, False for free
-    cells."""
+    """Indices in ``cells`` of the cells that have these levels. ``pinned``: True for pinned cells, False for free
+    cells.
+    """
     return tuple(
         place
         for place, each in enumerate(cells)
@@ -255,8 +258,9 @@ def _crossing(cells: Cells) -> Iterator[CellRatio]:
 
 
 def _within_language(cells: Cells, language: str) -> Iterator[CellRatio]:
-    """Ratios within a language: of the largest pool ÷ the smallest, of the most connections ÷ the fewest, and of PUT ÷
-    GET."""
+    """Ratios within a language: the largest pool ÷ the smallest pool, the most connections ÷ the fewest connections,
+    and PUT ÷ GET.
+    """
     named, last, first = language.capitalize(), CONNECTIONS[-1], CONNECTIONS[0]
     of_pools, of_connections = f"{named}: {MANY} threads ÷ {FEW}", f"{named}: {last:,} connections ÷ {first}"
     for quantity, pinned in (("cpu_percent", False), ("cpu_us", True), ("memory_mib", True), ("response_ms", True)):
@@ -271,8 +275,9 @@ def _within_language(cells: Cells, language: str) -> Iterator[CellRatio]:
 
 
 def stress(scale: Scale) -> StressPlan:
-    """Plan of the stress test: 40,000 requests (800 in a short scale) to each server, of three kinds at once. The kinds
-    are reads, new keys, and two updates of each known key."""
+    """Plan of the stress test. Each server gets 40,000 requests (800 in a short scale), of three kinds at once: reads,
+    new keys, and two updates of each known key.
+    """
     keys = SMOKE_KEYS if is_short(scale) else KEYS
     entity, at = '{"id":{id},"description":"entity {id}","value":0.5}', "/entities/{id}"
     update = '{"id":{id},"description":"update {turn} of {id}","value":{turn}.5}'

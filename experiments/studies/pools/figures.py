@@ -95,8 +95,9 @@ def _lines_of_document(points: Sequence[tuple[str, float, float]], limited: bool
 
 
 def _printed(row: original.Row, quantity: str) -> float:
-    """Value of a column in a row of the document. The mean time is computed from the total time, because five printed
-    means contradict Little's law."""
+    """Value of a column in a row of the document. The mean time is computed from the total time, because five of the
+    printed means contradict Little's law.
+    """
     return row.little_ms if quantity == "response_ms" else float(getattr(row, quantity))
 
 

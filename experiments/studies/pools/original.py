@@ -107,8 +107,9 @@ def rust_not_faster(request: str) -> tuple[tuple[Row, Row], ...]:
 
 
 def pool_lowers(quantity: str, request: str) -> tuple[tuple[str, int], ...]:
-    """Languages and numbers of connections for which 64 threads took no more of a quantity than 2 threads. The
-    document's conclusions 1 and 4 say otherwise."""
+    """Languages and numbers of connections for which a server with 64 threads took no more of a quantity than the
+    server with 2 threads. The document's conclusions 1 and 4 say otherwise.
+    """
     few, many = (
         {(each.language, each.connections): each for each in TABLES[request] if each.pool == n} for n in (2, 64)
     )
@@ -117,8 +118,9 @@ def pool_lowers(quantity: str, request: str) -> tuple[tuple[str, int], ...]:
 
 
 def go_connects_later(request: str) -> tuple[int, ...]:
-    """Sizes of the pool with which, at 1000 connections, connecting to Go took longer than connecting to Rust. The
-    document's conclusion 8 says otherwise."""
+    """Sizes of the pool for which, at 1000 connections, connecting to Go took longer than connecting to Rust. The
+    document's conclusion 8 says otherwise.
+    """
     return tuple(
         rust.pool for rust, go in pairs(request) if rust.connections == 1000 and go.connect_ms > rust.connect_ms
     )

@@ -28,8 +28,9 @@ CLIENTS: Mapping[str, Mapping[str, Level]] = {
 """Levels of the load's factors, by load program."""
 
 CONNECTIONS: Mapping[str, tuple[int, ...]] = {"h2load": (1, 16, 64), GRPC_GO: (1, 16, 256)}
-"""Numbers of connections, by load program. h2load has at most 64, since with 256 connections to pygrpc-native h2load
-hangs at the end of some windows."""
+"""Numbers of connections, by load program. h2load has at most 64 connections: with 256 connections to pygrpc-native,
+h2load hangs at the end of some windows.
+"""
 
 BLOCKS: Mapping[str, str] = {
     "h2load": "the same header block in each call",

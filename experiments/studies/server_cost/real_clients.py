@@ -6,9 +6,10 @@ time. All calls of a load are of one kind. The kinds are equal calls, and calls 
 with a new W3C traceparent for each call, or with long metadata. A part of the long metadata changes from call to call.
 Server and load have a core each.
 
-In a closed loop the calls a second are the calls in flight ÷ the time of a call. So another server's time of a call ÷
-our server's time is our calls a second ÷ the other server's calls a second. The other servers are a plain server on
-grpcio, and the same service on grpc-go and on tonic where these are built.
+In a closed loop the calls a second are the calls in flight ÷ the time of a call. So the ratio of two servers' times of
+a call is the inverse ratio of their calls a second. The texts have our calls a second ÷ the other server's calls a
+second. The other servers are a plain server on grpcio, and the same service on grpc-go and on tonic where these are
+built.
 """
 
 import math
@@ -139,10 +140,10 @@ def _least_to_most(judgement: Judgement) -> Iterator[str]:
     kinds of call.
 
     A ratio is exact where the client was at its limit on neither server. Where the client was at its limit on
-    ``grpc_static`` alone, the ratio is a lower bound of the true ratio. Other ratios count for neither end. The least
-    ratio is the least exact ratio, with "at most" before it if the true ratio of another kind of call may be smaller.
-    The largest ratio is the largest of the exact ratios and the lower bounds, with "at least" before it unless all
-    ratios are exact.
+    ``grpc_static`` alone, the true ratio may be larger than the measured ratio, which is then a lower bound. Further
+    ratios are not used. The least ratio is the least exact ratio, with "at most" before it if the true ratio of another
+    kind of call may be smaller. The largest ratio is the largest of the exact ratios and the lower bounds, with "at
+    least" before it unless all ratios are exact.
     """
     for load in LOADS:
         judged = {headers: one for headers in CALLS if (one := judgement.judged.get(_name(load, headers)))}

@@ -42,9 +42,10 @@ EXECUTOR = "static-pool"
 ``CONNECTIONS``."""
 
 TOGETHER = 4
-"""Number of executors in a group. The other two places of a group are for the server in C and the second server of the
-A/A pair. The comparisons of each further executor are a family of their own, since ten blocks could decide no larger
-family."""
+"""Number of executors in a group. The server in C and the second server of the A/A pair take the other two places of a
+group. Executors beyond this number have comparisons in a family of their own, since ten blocks could decide no larger
+family.
+"""
 
 ROUNDS = 3
 """Number of rounds in a block. Each round has a window of every arm."""

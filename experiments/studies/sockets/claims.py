@@ -59,8 +59,9 @@ def claims(seen: Seen) -> tuple[Claim, ...]:
 
 
 def _direction(judged: Sequence[Judged | None], wanted: Verdict) -> ClaimVerdict:
-    """Verdict on a claim about a direction, from comparisons. CONFIRMED where all comparisons have the wanted verdict,
-    CONTRADICTED where a comparison has another decided verdict, NOT TESTABLE where a comparison is missing."""
+    """Verdict on a claim about a direction, from comparisons. CONFIRMED where all comparisons have the wanted verdict.
+    CONTRADICTED where a comparison has another decided verdict. NOT TESTABLE where a comparison is missing.
+    """
     if any(each is None for each in judged):
         return "NOT TESTABLE"
     verdicts = [each.verdict for each in judged if each is not None]
@@ -93,8 +94,8 @@ def _messages(judgement: Judgement, cell: Cell) -> str:
 
 def _zeromq_spreads_most(cell: Cell) -> Callable[[Seen], Finding]:
     """Function that judges the claim that ZeroMQ's times vary most at a rate and size (``cell``). The document measures
-    the variation by its timer at the receiver. The spread of an API in a block is the distance of the block's mean from
-    the median over all blocks.
+    the times by its timer at the receiver. The spread of an API in a block is the distance of the block's mean from the
+    median over all blocks.
 
     The claim is CONFIRMED where the interval over blocks shows that ZeroMQ's spread is over 1.5 times the spread of
     each other API. The text also has the spread at the client.
@@ -159,8 +160,9 @@ def _three_may_be_equal(seen: Seen) -> Finding:
 
 
 def _size_shows(seen: Seen) -> Finding:
-    """Finding on the effect of the message size, from the ratio of times, 100 KB ÷ 10 KB. The value of a block is the
-    mean of six log-ratios: of the document's three APIs at both rates."""
+    """Finding on the effect of the message size, from a ratio of times: 100 KB ÷ 10 KB. A block has six log-ratios, for
+    the document's three APIs at both rates. The value of a block is the mean of these log-ratios.
+    """
     judgement, pooled = seen.main, size_log_ratios(seen.main, _THREE)
     if not pooled:
         return "NOT TESTABLE", ABSENT
@@ -204,8 +206,9 @@ _NANOMSG_CARRIES_MOST = _carries((BASE, "zeromq"), 1.0, math.inf)
 
 
 def _crosses_zero(seen: Seen) -> Finding:
-    """Finding NOT TESTABLE on the claim on intervals that cross zero. The document's intervals cross zero because of
-    the way in which the document computes intervals. So no measurement of ours can decide this claim."""
+    """Finding NOT TESTABLE on the document's claim on intervals that cross zero. These intervals cross zero because the
+    document computes them from single samples. So no measurement of ours can decide this claim.
+    """
     found = crossing(seen.main)
     if found is None:
         return "NOT TESTABLE", ABSENT

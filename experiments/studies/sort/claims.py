@@ -22,7 +22,9 @@ from experiments.studies.sort.answers import CONFIDENCE, NO_GO, Measured, as_ori
 from experiments.studies.sort.design import ALGORITHMS, CALLS, LENGTHS, MEAN_US, MECHANISMS, MERGE, QUICK, go
 
 HALF_AS_LONG_AGAIN = 1.5
-"""Ratio of means, merge sort ÷ quicksort. At N = 100 the document's table has a larger ratio."""
+"""Least ratio of means, merge sort ÷ quicksort, that confirms the claim. At N = 100 the document's table has a larger
+ratio.
+"""
 
 BY_ALGORITHM = ("algorithm_grpc", "algorithm_net_rpc")
 BY_MECHANISM = ("mechanism_merge", "mechanism_quick")
@@ -73,8 +75,9 @@ def _falls_with_calls(found: Measured) -> Finding:
 
 
 def _falling(directions: Mapping[str, Verdict]) -> Finding:
-    """Finding on a falling mean: CONFIRMED where the mean falls at every step, CONTRADICTED where the mean rises or
-    stays the same at a step. The sentences name all steps without a fall, also the undecided steps."""
+    """Finding on a falling mean. CONFIRMED where the mean falls at every step, CONTRADICTED where the mean rises or
+    stays the same at a step. The sentences name all steps at which no fall was decided.
+    """
     where: dict[Verdict, list[str]] = {}
     for name, each in directions.items():
         where.setdefault(each, []).append(name)
@@ -94,8 +97,9 @@ def _direction(found: Measured, fewer_over_more: Estimate | None) -> Verdict:
 
 
 def _falls_with_length(found: Measured) -> Finding:
-    """Finding on the claim that the mean falls with N, where N is the length of the array. A step is to ten times the
-    length. The finding rests on all steps, for every mechanism and algorithm, from warm calls."""
+    """Finding on the claim that the mean falls with N, where N is the length of the array. A step is from one length to
+    ten times this length. The finding rests on all steps, for every mechanism and algorithm, in warm calls.
+    """
     judgement, directions, shown = found.parts["sort_array_len"], dict[str, Verdict](), list[str]()
     for mechanism, (algorithm, sort) in product(MECHANISMS, ALGORITHMS.items()):
         arms = [Arm(go(mechanism, algorithm, length)) for length in LENGTHS]
@@ -162,9 +166,10 @@ def _growing(ratios: Mapping[str, Estimate | None], counts: Sequence[int]) -> Fi
 
 
 def _algorithms_differ_less(found: Measured) -> Finding:
-    """Finding on the claim that the algorithms differ less than the mechanisms. CONFIRMED where the largest possible
-    difference of the algorithms, by their intervals, is under the least possible difference of the mechanisms.
-    CONTRADICTED where the least difference of the algorithms is over the largest difference of the mechanisms."""
+    """Finding on the claim that the algorithms differ less than the mechanisms. Intervals give each difference a least
+    and a largest possible value. CONFIRMED where the algorithms' largest difference is under the mechanisms' least
+    difference. CONTRADICTED where the algorithms' least difference is over the mechanisms' largest difference.
+    """
     said = found.brief(*BY_ALGORITHM, *BY_MECHANISM)
     theirs = MEAN_US["grpc", MERGE, 100] - MEAN_US["grpc", QUICK, 100]
     beside = MEAN_US["grpc", MERGE, 100] - MEAN_US["net-rpc", MERGE, 100]

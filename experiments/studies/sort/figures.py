@@ -263,8 +263,9 @@ def paid_once(found: Measured) -> Table:
 
 
 def _faults(found: Measured) -> Iterator[tuple[str, str]]:
-    """Lines of the table of faults: a fault of the document's method, and the effect of the fault on our own
-    numbers."""
+    """Lines of the table of faults. A line has a fault of the document's method, and the effect that this fault would
+    have on our own numbers.
+    """
     calls = found.calls_ratio("grpc", MERGE, CALLS[0], CALLS[2])
     grown = found.judged.get("growth_grpc_merge")
     longer = "" if grown is None else f" 10,000 numbers take {ratio_words(grown.typical)[0]} times as long as 1,000."
