@@ -136,14 +136,14 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
 
 
 def _least_to_most(judgement: Judgement) -> Iterator[str]:
-    """Sentences, two for each load, on the least and the largest ratio of ``grpc_static`` to plain grpcio, over all
-    kinds of call.
+    """Sentences, at most two for each load, on the least and the largest ratio of ``grpc_static`` to plain grpcio, over
+    all kinds of call.
 
     A ratio is exact where the client was at its limit on neither server. Where the client was at its limit on
-    ``grpc_static`` alone, the true ratio may be larger than the measured ratio, which is then a lower bound. Further
-    ratios are not used. The least ratio is the least exact ratio, with "at most" before it if the true ratio of another
-    kind of call may be smaller. The largest ratio is the largest of the exact ratios and the lower bounds, with "at
-    least" before it unless all ratios are exact.
+    ``grpc_static`` alone, the measured ratio is a lower bound: the true ratio may be larger. Further ratios are not
+    used. The least ratio is the least exact ratio, with "at most" before it if the true ratio of another kind of call
+    may be smaller. The largest ratio is the largest of the exact ratios and the lower bounds, with "at least" before it
+    unless all ratios are exact.
     """
     for load in LOADS:
         judged = {headers: one for headers in CALLS if (one := judgement.judged.get(_name(load, headers)))}

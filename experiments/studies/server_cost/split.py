@@ -151,7 +151,9 @@ def table(found: Sequence[Split]) -> str:
 
 
 def _below_0(found: Sequence[Split]) -> Iterator[str]:
-    """Sentences on negative shares, one for each kind of share that is negative on a server."""
+    """Sentences on negative shares: one sentence where the interval of a negative share reaches 0, and one sentence
+    where the whole interval is below 0.
+    """
     shares = [share for of in found for share in of.shares.values()]
     if any(share.value < 0 <= share.high and has_interval(share) for share in shares):
         yield BELOW_0

@@ -43,8 +43,7 @@ EXECUTOR = "static-pool"
 
 TOGETHER = 4
 """Number of executors in a group. The server in C and the second server of the A/A pair take the other two places of a
-group. Executors beyond this number have comparisons in a family of their own, since ten blocks could decide no larger
-family.
+group. The comparisons of each further executor form a separate family, since ten blocks could decide no larger family.
 """
 
 ROUNDS = 3

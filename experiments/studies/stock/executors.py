@@ -29,8 +29,9 @@ BESIDE = "thread-pool"
 """Name of the executor with which every other executor is compared."""
 
 HEADLINES_MAX = 4
-"""Number of a transport's executors, from the first, whose comparisons are headlines. Holm's correction covers all
-headlines, and ten blocks could decide no larger family."""
+"""Number of executors of a transport whose comparisons are headlines, counted from the transport's first executor.
+Holm's correction covers all headlines, and ten blocks could decide no larger family.
+"""
 
 
 def sweep(scale: Scale) -> Sweep:

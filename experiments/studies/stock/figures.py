@@ -141,15 +141,16 @@ def kinds(seen: Seen) -> Sequence[Picture]:
 
 
 def _lines(judgement: Judgement, arms: Sequence[Arm]) -> Iterator[clients.Line]:
-    """Lines of one of the original's figures, one for each measured request type of these arms."""
+    """Lines of one of the original's figures. Each request type that these arms measured has a line."""
     for request in REQUESTS:
         if line := points_of(judgement, arms, request):
             yield clients.Line(request.capitalize(), arms[0].setting.text("transport"), line)
 
 
 def _threads(figure: str, staged: Judgement | None) -> Mapping[str, Mapping[int, str]]:
-    """Rows of numbers under a figure, each with a number for each number of clients: threads that ran requests, and
-    threads at work at once on average. Empty where the server stamped nothing."""
+    """Rows of numbers under a figure. A row has a number for each number of clients: the threads that ran requests, or
+    the average number of threads at work at once. Empty where the server stamped nothing.
+    """
     if staged is None:
         return {}
     own = by_clients(staged, FIGURES[figure])
@@ -174,8 +175,9 @@ def _three(judgement: Judgement) -> Picture:
 
 
 def _rest(found: Sequence[Point], factor: str, level: str) -> Iterator[clients.Line]:
-    """Lines of latency over the number of clients at one level of ``factor``, one for each setting of the other
-    factors. The levels of the other varying factors name a line."""
+    """Lines of latency over the number of clients, at one level of ``factor``. Each setting of the other factors has a
+    line. The line's name has the levels of the other factors that vary.
+    """
     varying = [
         name
         for name in FACTORS

@@ -161,7 +161,7 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
 
 
 def waiting(judgement: Judgement) -> str:
-    """Sentences on the latency of a Lookup that waits, up to the pool's size and past it.
+    """Sentences on the latency of a Lookup that waits, up to the pool's size and past the pool's size.
 
     If latency stays constant up to the pool's size and then rises, the text has the rise and its reason. Otherwise the
     text has the latencies, the steps that contradict a comparison, and the comparisons that are not decided. If a
@@ -245,8 +245,9 @@ def _line(name: str) -> str:
 
 
 def _starving(judgement: Judgement) -> Iterator[str]:
-    """Sentences on the clients that got no reply: first where a kept connection holds a thread, then on all other lines
-    of the figure."""
+    """Sentences on the clients that got no reply. The first sentence is on kept connections that hold a thread. The
+    last sentence is on all other lines of the figure.
+    """
     kept = _points(judgement, CONNECTION)
     if not any(point.windows for point in kept):
         yield "Not known: no window has been run."

@@ -44,7 +44,8 @@ MIXED = "lookup=0.5,trade=0.5"
 
 SAME_TIMES = 4
 """Number of times that a round measures an A/A pair, in parts other than the main part. The ratio of such a pair is
-near 1, so a verdict needs many slices."""
+near 1. A verdict on such a ratio needs many slices.
+"""
 
 INNER_EVERY = 3
 """Number of rounds from one measurement of an inner point to the next. Inner points have no verdict."""
@@ -211,8 +212,9 @@ def lock_waits(scale: Scale) -> Sweep:
 
 
 def stages(scale: Scale) -> Sweep:
-    """Sweep of Lookup with the small pool on both transports, and of figures 4 and 5. The servers stamp the stages of
-    every request."""
+    """Sweep of Lookup with the small pool on both transports, and of the arms of figures 4 and 5. The servers stamp the
+    stages of every request.
+    """
     drawn = [arm for figure in POOLED for arm in figure_arms(figure, scale)]
     return replace(in_slices("stages", groups_of(STAGED), (), scale, drawn), timeline=True)
 
@@ -233,7 +235,9 @@ def socket_trade(scale: Scale) -> Sweep:
 
 
 def pool_by_clients(scale: Scale) -> Sweep:
-    """Sweep of pools of 1, 3, 5 and 10 threads, under the scale's numbers of clients and twice the largest number."""
+    """Sweep of pools of 1, 3, 5 and 10 threads. The clients are the scale's numbers, and twice the largest of these
+    numbers.
+    """
     most = 2 * max(scale.clients)
     arms = [Arm(SOCKETS.but(workers=pool, clients=n)) for pool in POOLS for n in (*scale.clients, most)]
     small, large = (Arm(SOCKETS.but(workers=pool, clients=most)) for pool in (1, 10))
@@ -328,8 +332,9 @@ OFFERED = {
     "grpc": (500.0, 1000.0, 2000.0, 3000.0, 4000.0, 5500.0),
     "sockets": (2000.0, 5000.0, 10000.0, 20000.0, 30000.0, 40000.0),
 }
-"""Rates of due requests, in requests a second, by transport: from a tenth of the server's known capacity on one core to
-more than this capacity."""
+"""Rates of due requests, in requests a second, by transport. The rates rise from a tenth of the server's known capacity
+on one core to over the capacity.
+"""
 
 
 def offered_load(scale: Scale) -> Sweep:
@@ -356,8 +361,9 @@ def groups_of(arms: Sequence[Arm], every: int = 1) -> tuple[Group, ...]:
 def _with_same(
     groups: Sequence[Group], comparisons: Sequence[Comparison], times: int
 ) -> tuple[list[Group], list[Comparison]]:
-    """Groups and comparisons, with an added A/A pair for each transport. The pair has the setting of the lower arm of
-    the transport's first comparison. ``times``: number of times that a round measures a pair."""
+    """Groups and comparisons, with an added A/A pair for each transport. A transport's pair has the setting of the
+    lower arm in the transport's first comparison. ``times``: number of times that a round measures a pair.
+    """
     below: dict[str, Setting] = {}
     for each in comparisons:
         below.setdefault(each.below.setting.text("transport"), each.below.setting)
@@ -373,8 +379,9 @@ def in_slices(
     scale: Scale,
     inner: Sequence[Arm] = (),
 ) -> Sweep:
-    """Sweep of a part in slices. A sweep with comparisons gets A/A pairs, unless the sweep has such pairs. ``inner``:
-    arms that only figures need, measured in every third round."""
+    """Sweep of a part in slices. A sweep that has comparisons, but no A/A pairs, gets A/A pairs. ``inner``: arms that
+    only figures need, measured in every third round.
+    """
     if not any(each.kind == "same" for each in comparisons):
         groups, comparisons = _with_same(groups, comparisons, SAME_TIMES)
     taken = tuple(arm for group in groups for arm in group.arms)
