@@ -316,7 +316,7 @@ def _same(judgement: Judgement, ratio: Estimate) -> ClaimVerdict:
 ENTRIES: tuple[Entry[Seen], ...] = (
     Entry(f"The round trip between one client and one server takes {_LATENCY}.", _round_trip, place="question 1"),
     Entry(
-        "The time of one call of a client that has just started is the latency.",
+        "The latency is the time of one call of a client that has just started.",
         _of_cpp(_one_call_is_the_latency),
         place="questions 1 and 3",
     ),
@@ -324,7 +324,7 @@ ENTRIES: tuple[Entry[Seen], ...] = (
         f"With one client, throughput is about {design.ONE_CLIENT_HZ:,.0f} messages/s.", _one_rate, place="question 2"
     ),
     Entry(
-        f"{_LATENCY} and {design.ONE_CLIENT_HZ:,.0f} messages/s are of the same client, one call at a time.",
+        f"{_LATENCY} and {design.ONE_CLIENT_HZ:,.0f} messages/s are of the same client, with one call at a time.",
         _of_cpp(_latency_and_rate_agree),
         place="questions 1 and 2",
     ),
@@ -341,7 +341,7 @@ ENTRIES: tuple[Entry[Seen], ...] = (
         place="question 2",
     ),
     Entry(
-        "Read as what its program printed: one client of two gets fewer messages/s than one alone.",
+        "By the rate that a client's program printed, one of two clients gets fewer messages/s than one client alone.",
         _of_cpp(_share_falls),
         place="question 2, terminal",
     ),
@@ -352,7 +352,7 @@ ENTRIES: tuple[Entry[Seen], ...] = (
     ),
     Entry("The calls are synchronous.", _calls_are_synchronous, place="question 3"),
     Entry(
-        "The server's program shows that: it registers a synchronous service.",
+        "The server's program shows that calls are synchronous: the program registers a synchronous service.",
         _of_cpp(_server_makes_calls_synchronous),
         place="question 3",
     ),

@@ -269,17 +269,17 @@ def _nanomsg_overall(seen: Seen) -> Finding:
 
 
 ENTRIES: tuple[Entry[Seen], ...] = (
-    Entry("10 and 100 KB are sizes that already show in the times (5).", _size_shows),
+    Entry("The times already differ between messages of 10 KB and of 100 KB (5).", _size_shows),
     Entry("Graph 1 (30/s, 10 KB): nanomsg does best of the three.", _nanomsg_is_best(GRAPH_1)),
     Entry("Graph 1: ZeroMQ varies much more than the others.", _zeromq_spreads_most(GRAPH_1)),
     Entry("Graph 2 (50/s, 10 KB): nanomsg again does best on average.", _nanomsg_is_best(GRAPH_2)),
     Entry("Graph 3 (30/s, 100 KB): balanced, but nanomsg does best.", _nanomsg_is_best(GRAPH_3)),
-    Entry("Graph 3: by the intervals the three may perform the same.", _three_may_be_equal),
+    Entry("Graph 3: by the intervals, the three APIs may have the same response time.", _three_may_be_equal),
     Entry("Graph 3: ZeroMQ varies significantly more.", _zeromq_spreads_most(GRAPH_3)),
-    Entry("Graph 4 (50/s, 100 KB): almost as before, nanomsg best.", _nanomsg_is_best(GRAPH_4)),
+    Entry("Graph 4 (50/s, 100 KB): almost as in graph 3, nanomsg does best.", _nanomsg_is_best(GRAPH_4)),
     Entry("Graph 5 (throughput, 100 KB): nanomsg carries the most.", _NANOMSG_CARRIES_MOST),
     Entry("Graph 5: nanomsg and Berkeley are much alike (here: within a quarter).", _carries((BASE,), *ALIKE)),
-    Entry("Some intervals cross zero since times spread asymmetrically.", _crosses_zero),
+    Entry("Some intervals contain zero, since the times spread asymmetrically.", _crosses_zero),
     Entry("Berkeley takes 23 lines, ZeroMQ 9: far more code (table 2).", _fewer_lines("berkeley")),
     Entry("nanomsg takes 20 lines, ZeroMQ 9: far more code (table 2).", _fewer_lines("nanomsg")),
     Entry(
@@ -289,7 +289,7 @@ ENTRIES: tuple[Entry[Seen], ...] = (
     Entry("Performance: Berkeley and nanomsg excellent, ZeroMQ reasonable (table 2).", _performance),
     Entry("nanomsg is the best in the scenarios of the experiments (6).", _nanomsg_overall),
     Entry(
-        "It is so between two machines on a network.",
+        "nanomsg is also the best between two machines on a network.",
         lambda _: ("NOT TESTABLE", "All runs here are on one machine’s loopback: the peers refuse any other address."),
     ),
 )

@@ -235,9 +235,11 @@ def _results() -> Iterator[Entry[Measured]]:
 
 ENTRIES: tuple[Entry[Measured], ...] = (
     *_results(),
-    Entry("The mean falls as N grows from 100 to 10,000, N being the number of calls.", _falls_with_calls, part="sort"),
     Entry(
-        "The mean falls as N grows, N being the size of the input, as the conclusion reads it.",
+        "The mean falls as N grows from 100 to 10,000, where N is the number of calls.", _falls_with_calls, part="sort"
+    ),
+    Entry(
+        "The mean falls as N grows, where N is the size of the input, as in the document's conclusion.",
         _falls_with_length,
         part="sort_array_len",
     ),
@@ -251,9 +253,13 @@ ENTRIES: tuple[Entry[Measured], ...] = (
         _net_rpc_is_faster,
         part="sort",
     ),
-    Entry("The more so as N grows: N being calls, as it was measured.", _more_so_with_calls, part="sort"),
     Entry(
-        "The more so as the input grows: N being numbers in the array, as it is written.",
+        "gRPC ÷ net/rpc grows with N, where N is the number of calls, as in the document's measurement.",
+        _more_so_with_calls,
+        part="sort",
+    ),
+    Entry(
+        "gRPC ÷ net/rpc grows with N, where N is the length of the array, as in the document's conclusion.",
         _more_so_with_length,
         part="sort_array_len",
     ),

@@ -290,7 +290,7 @@ def _faults(found: Measured) -> Iterator[tuple[str, str]]:
         )
     so, both_before = (found.mechanisms_ratio(MERGE, CALLS[0], each) for each in (True, False))
     yield (
-        "gRPC connected inside its first timed call, net/rpc before its loop",
+        "gRPC connected inside its first timed call; net/rpc connected before its timed loop",
         f"gRPC ÷ net/rpc, merge sort, 100 calls: as the document connects {_ratio(so)}; both connected before "
         f"{_ratio(both_before)}.",
     )

@@ -261,37 +261,43 @@ ENTRIES: tuple[Entry[Parts], ...] = (
         part="stock",
     ),
     Entry(
-        f"Lookup is more efficient on sockets than on gRPC: a ratio of {SOCKETS_MS / GRPC_MS:.2f}, no interval.",
+        "Lookup is more efficient on sockets than on gRPC: the time on sockets ÷ the time on gRPC is "
+        f"{SOCKETS_MS / GRPC_MS:.2f}. The document gives no interval.",
         _sockets_are_faster,
         part="stock",
     ),
-    Entry("The lock that gRPC's Lookup takes could be why.", _the_lock_is_why, part="stock"),
-    Entry("Sockets need no lock, as nothing is written there.", _no_lock_needed, part="stock"),
+    Entry("The reason could be the lock that a Lookup takes on gRPC.", _the_lock_is_why, part="stock"),
+    Entry("The server on sockets needs no lock, since it writes nothing.", _no_lock_needed, part="stock"),
     *(
-        Entry(f"{text}: latency rises with the clients.", _rises(figure, growth), part="stock")
+        Entry(f"{text}: latency rises with the number of clients.", _rises(figure, growth), part="stock")
         for figure, (growth, text) in RISING.items()
     ),
     Entry(
-        "It rises as each request is a task; with a thread for each connection it would stay constant up to the pool.",
+        "Latency rises because each request is a task. With a thread for each connection, latency would stay constant "
+        "up to the pool's size.",
         _constant_up_to_the_pool,
         part="dispatch",
     ),
     Entry("Trade takes about as long as Lookup (figures 2 and 3).", _trade_is_like_lookup, part="stock"),
     Entry(
-        "Synchronization costs Trade and Lookup the same, as both take the one lock.",
+        "Synchronization costs Trade and Lookup the same, since both take the same lock.",
         _lock_costs_both_the_same,
         part="lock_waits",
     ),
-    Entry("A read lock is faster than a write lock: Lookup would gain.", _read_lock_is_faster, part="lock_strategies"),
     Entry(
-        "A read lock for Lookup and a write lock for Trade would set their latencies apart.",
+        "A read lock is faster than a write lock, so Lookup would gain from a read lock.",
+        _read_lock_is_faster,
+        part="lock_strategies",
+    ),
+    Entry(
+        "With a read lock for Lookup and a write lock for Trade, the latencies of Lookup and Trade would differ.",
         _read_lock_sets_apart,
         part="lock_strategies",
     ),
     Entry(f"Past the pool of {POOL} threads, latency does not jump (figure 5).", _no_jump, part="stock"),
     Entry(
-        "That is because each request is a task: with a thread for each connection, clients past the pool would wait "
-        "drastically longer.",
+        "There is no jump because each request is a task. With a thread for each connection, clients beyond the "
+        "pool's size would wait drastically longer.",
         _surplus_starves,
         part="dispatch",
     ),
