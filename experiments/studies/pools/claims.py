@@ -331,23 +331,30 @@ def _rust_wins_otherwise(of: Measured) -> Finding:
 ENTRIES: tuple[Entry[Measured], ...] = (
     Entry("1. A larger pool takes more of the processor, in both languages.", _processor("pool", Verdict.MORE)),
     Entry(
-        "2. Rust takes far less of the processor until the pool exceeds the system's threads; then Go does.",
+        "2. Rust takes far less of the processor until the pool has more threads than the system; then Go takes less.",
         _go_leads_past_the_threads,
     ),
     Entry(
-        "3. At a fixed pool, more connections take less of the processor, in both.",
+        "3. With a pool of fixed size, more connections take less of the processor, in both languages.",
         _processor("connections", Verdict.LESS),
     ),
-    Entry("4. A larger pool takes more memory in both, in Rust by a larger factor.", _pool_takes_memory),
+    Entry("4. A larger pool takes more memory in both languages, by a larger factor in Rust.", _pool_takes_memory),
     Entry("5. Rust takes much less memory in every case.", _rust_takes_less_memory),
     Entry("6. Rust answers faster on average in every case.", _rust_is_faster),
-    Entry("7. Rust's transfer rate is higher almost always, received and sent.", _rust_transfers_more),
     Entry(
-        "8. With 1,000 connections latency grows much and processing slows; Go connects sooner and processes slower.",
+        "7. Rust almost always has a higher transfer rate than Go, for received and for sent bytes.",
+        _rust_transfers_more,
+    ),
+    Entry(
+        "8. With 1,000 connections latency grows much, and processing gets slower. Go connects sooner than Rust, but "
+        "processes slower.",
         _many_connections,
     ),
     Entry("9. A PUT takes more resources than a GET.", _put_takes_more),
     Entry("Stress test: both servers answer 40,000 requests of three kinds with 0 % errors, so they work.", _no_errors),
-    Entry("Closing: Go is the choice where the pool must grow; Rust is ahead in all else.", _rust_wins_otherwise),
+    Entry(
+        "Closing: Go is the better choice where the pool must grow; Rust is better in all other respects.",
+        _rust_wins_otherwise,
+    ),
 )
 """The document's conclusions from its tables, its stress test, and its closing sentence, in the document's order."""
