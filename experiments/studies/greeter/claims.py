@@ -153,8 +153,8 @@ def _language(judgement: Judgement) -> Answer:
 
 
 def _told(judgement: Judgement, asked: Mapping[str, tuple[str, str]]) -> tuple[tuple[Judged, ...], dict[str, str]]:
-    """Comparisons that have a value, and sentences by comparison's name. ``asked``: texts for the two arms of each
-    comparison, by the comparison's name.
+    """Comparisons that have a value, and a sentence on each of these comparisons, by the comparison's name. ``asked``:
+    texts for the two arms of each comparison, by the comparison's name.
     """
     found = {name: judgement.judged[name] for name in asked if name in judgement.judged}
     return tuple(found.values()), {name: ratio_sentence(each, *asked[name]) for name, each in found.items()}

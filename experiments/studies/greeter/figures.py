@@ -4,8 +4,8 @@ An arm is one server under one load. An arm has two rates: the rate of each clie
 together. The clocks (wall clock, and processor time of client and server) give the cost of a reply. Each quantity is
 computed for each block. The interval of a quantity is Student's t interval over the logarithms of the blocks' values,
 so that the interval lies above 0. Blocks that a gate refuses are left out. Rounds in which other programs took the
-cores are left out too, except from the rate of each client. In a block of cold runs a quantity is the mean over the
-block's runs. Figures and tables have the original's numbers beside ours.
+cores are left out too. Only the rate of each client has all rounds. In a block of cold runs a quantity is the mean over
+the block's runs. Figures and tables have the original's numbers beside ours.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -126,7 +126,7 @@ def rates(judgement: Judgement, of: Setting) -> Rates | None:
 
 def _sums(judgement: Judgement, block: Block, place: int) -> dict[str, float]:
     """Sums over an arm's windows in a block: number of replies, response times, wall-clock time, and the clients'
-    processor time. Times are in ns. Windows that pairs leave out are left out here too.
+    processor time. Times are in ns. Windows that the comparison of pairs leaves out are left out here too.
     """
     slices = block.slices
     own = used(judgement.sweep.limits, block) & (column(slices.arm) == place)

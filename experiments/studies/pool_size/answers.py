@@ -63,7 +63,7 @@ def one(seen: Seen) -> tuple[Answer, ...]:
 
 def gains_from_threads(judged: Judged) -> bool | None:
     """True where the comparison shows that more threads answer sooner by 5 % or more. False where the comparison shows
-    that they do not. None where the comparison is undecided.
+    a smaller gain, or no gain. None where the comparison is undecided.
     """
     if not judged.decided:
         return None

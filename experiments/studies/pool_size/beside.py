@@ -2,8 +2,8 @@
 
 An arm is one server under one load. The measurement of an arm is the median over blocks of its throughput, or of its
 99th percentile. A prediction is for a server that shares its cores with no other program. Other programs may take the
-cores for a block or two; such blocks hardly change a median. Blocks that a gate refuses for an arm are left out of the
-arm's measurement.
+cores for a block or two. These few blocks hardly change a median. Blocks that a gate refuses for an arm are left out of
+the arm's measurement.
 
 A prediction for an arm is computed from medians of other arms, the basis (``design.basis``), over the same blocks. A
 hit is an arm whose measurement is near its prediction. Other predictions were written down before the sweep. These
@@ -12,7 +12,8 @@ fast. The earlier predictions give the rates of the open loops. Hits of earlier 
 
 The error of a prediction is measured value ÷ foretold value − 1. The smallest sufficient pool is the smallest measured
 pool whose throughput reaches ``USEFUL_SHARE`` of the highest throughput. The smallest sufficient number of clients is
-defined alike. Both numbers are found twice: from the predictions, and from the measurements.
+defined in the same way. Pool and number of clients are each found twice: from the predictions, and from the
+measurements.
 
 The gain of threads is the throughput of 16 threads ÷ the throughput of one thread. Each request computes for 1 ms and
 waits. The gain is measured for several lengths of this wait. The functions are pure.
@@ -56,8 +57,10 @@ TAIL_WITHIN = 0.25
 """Largest error of a predicted 99th percentile that is a hit, as a share of the prediction."""
 
 NEAR = 0.05
-"""Tolerance of the load in the claim on tails. The claim is about a load of ``advice.USUAL``, as a share of the
-foretold capacity. An open loop counts if its share differs from ``USUAL`` by less than the tolerance."""
+"""Tolerance of the load in the claim on tails. The claim is about open loops whose rate is ``advice.USUAL`` of the
+foretold capacity. An open loop counts where its share of the capacity differs from ``USUAL`` by less than the
+tolerance.
+"""
 
 STEPS_MIN = 3
 """Least number of steps (pools, or numbers of clients) that can test a prediction. With two steps, no prediction can be
@@ -289,14 +292,16 @@ def _beside(judgement: Judgement, foretold: Foretold, written: Foretold) -> Besi
 
 
 def of_pools(every: Sequence[Beside], least: int = STEPS_MIN) -> tuple[Ladder, ...]:
-    """Ladders (see ``Ladder``) whose steps are pool sizes. All steps of a ladder have the largest number of clients.
-    Every server and work with at least ``least`` pools has a ladder."""
+    """Ladders (see ``Ladder``) whose steps are pool sizes. All steps of a ladder have the largest number of clients. A
+    server and work has a ladder where at least ``least`` pools were measured.
+    """
     return _ladders(every, "workers", "connections", least)
 
 
 def of_clients(every: Sequence[Beside]) -> tuple[Ladder, ...]:
-    """Ladders (see ``Ladder``) whose steps are numbers of clients. All steps of a ladder have the largest pool. Every
-    server and work with at least ``STEPS_MIN`` numbers has a ladder."""
+    """Ladders (see ``Ladder``) whose steps are numbers of clients. All steps of a ladder have the largest pool. A
+    server and work has a ladder where at least ``STEPS_MIN`` numbers were measured.
+    """
     return _ladders(every, "connections", "workers", STEPS_MIN)
 
 

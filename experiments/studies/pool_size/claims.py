@@ -98,8 +98,8 @@ def _has_one_core(seen: Seen) -> bool:
 
 def _all(judgement: Judgement, own: Sequence[Comparison], gain: bool) -> Finding:
     """Finding on a claim about all comparisons in ``own``. Where ``gain`` is True, the claim is that more threads gain
-    in every comparison. Where ``gain`` is False, the claim is that they gain in none. A comparison without a value
-    keeps the claim open.
+    in every comparison. Where ``gain`` is False, the claim is that more threads gain in no comparison. A comparison
+    without a value keeps the claim open.
     """
     judged = [judgement.judged[each.name] for each in own if each.name in judgement.judged]
     if not own:

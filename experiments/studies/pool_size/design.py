@@ -6,18 +6,18 @@ does in addition to the Lookup or Trade. The study has three sweeps.
 ``pool_one`` comes first, and measures one client of one worker. The predictions from this sweep give the rates of the
 open loops.
 
-The main sweep has a row for each model and work. A row has every pool with the most clients, every number of clients on
-the largest pool, and an open loop at shares of the predicted capacity. The main sweep also measures the arms of
-``pool_one`` again, by turns with the rows, and the predictions rest on these arms. So a prediction and its measurement
-are of the same minutes: a shared machine may be twice as fast in one minute as in another. The servers of a group start
-just before the turn of the group, since the sweep has more servers than may be alive at once.
+The main sweep has a row for each model and work. A row has three kinds of arms: every pool with the most clients, every
+number of clients on the largest pool, and an open loop at shares of the predicted capacity. The main sweep also
+measures the arms of ``pool_one`` again, by turns with the rows, and the predictions rest on these arms. So a prediction
+and its measurement are of the same minutes: a shared machine may be twice as fast in one minute as in another. The
+servers of a group start just before the turn of the group, since the sweep has more servers than may be alive at once.
 
 ``pool_lookups`` measures the pure Lookup in slices: the pool has a small effect on a pure Lookup, and slices show small
 effects.
 
-Server and load have a core each, except where the server can use a second core. Work that hashes releases the GIL, a
-free-threaded Python has no GIL, and each of two processes has its own GIL. Such a server and its load are bound to no
-core.
+Server and load have a core each, except where the server can use a second core. A server can use a second core in three
+cases: its work hashes and so releases the GIL, its Python has no GIL, or it has two processes with a GIL each. Then
+neither server nor load is bound to a core.
 """
 
 from collections.abc import Iterator
@@ -72,7 +72,8 @@ SHARES = (0.5, 0.7, 0.9)
 
 SMOKE_ROUNDS = 2
 """Number of rounds in a block of ``pool_lookups`` at the scale ``smoke``. ``rows`` recognizes this scale by the number.
-The looks cannot tell the scale, because ``run`` changes the looks of a part that is measured first."""
+The scale's looks cannot serve for this, because ``run`` changes the looks of a part that is measured first.
+"""
 
 NOMINAL_HZ = 100.0
 """Capacity, in requests a second, that an open loop's server is assumed to have before there is a prediction. Estimates

@@ -96,8 +96,9 @@ def _languages(seen: Seen) -> Answer:
 
 
 def _at_its_levels(seen: Seen) -> Iterator[str]:
-    """Sentence on time in Rust ÷ time in Go, from the cells. The cells have the document's numbers of connections; the
-    sweep by turns has only one connection for times. Empty where the cells were not measured."""
+    """Sentence on time in Rust ÷ time in Go, from the cells. The cells have the document's numbers of connections. The
+    sweep by turns measures times with one connection only. Empty where the cells were not measured.
+    """
     names = [f"rust_go_response_ms_{verb}" for verb in VERBS]
     cells = seen.of(TableJudged)
     own = [] if cells is None else [cells.judged[name] for name in names if name in cells.judged]

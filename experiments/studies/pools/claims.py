@@ -1,9 +1,9 @@
 """The replication card: the document's nine conclusions, its stress test, and its closing sentence.
 
-Verdicts on declared ratios make a claim CONFIRMED or CONTRADICTED; for the claim on the stress test, errors and wrong
-keys decide. With too few blocks a ratio has no verdict, and decides nothing. A cell is a fresh server under one load. A
-claim about every cell is confirmed where the verdict on each cell agrees with the claim; one cell that disagrees
-contradicts the claim. One ratio over all cells decides a claim about all cells together. For a claim with the word
+Verdicts on declared ratios make a claim CONFIRMED or CONTRADICTED. Errors and wrong keys decide the claim on the stress
+test. With too few blocks a ratio has no verdict, and decides nothing. A cell is a fresh server under one load. A claim
+about every cell is CONFIRMED where the verdict on each cell agrees with the claim, and CONTRADICTED where the verdict
+on one cell disagrees. One ratio over all cells decides a claim about all cells together. For a claim with the word
 "far" or "much" this module sets a bound. A claim is NOT TESTABLE where a server that the claim needs is not built here.
 """
 

@@ -6,8 +6,8 @@ server and load. A free cell has all cores for both, for the claims about the sh
 ``paper`` each cell is measured pinned and free; other profiles have fewer free cells.
 
 The **sweep** by turns has an A/A pair, and compares all languages side by side, and a debug build with a release build.
-Every load opens a connection for each request, as the original did. The load is our C client for HTTP/1.1, since ``ab``
-was the limit in every cell of the original.
+Every load opens a connection for each request, as the original did. The load program is our C client for HTTP/1.1,
+since the original's load program ``ab`` was the limit in every cell.
 """
 
 from collections.abc import Iterator, Sequence
@@ -70,8 +70,9 @@ POOL = 8
 
 ONE, AT = 1, 100
 """Numbers of connections in the sweep by turns: ``ONE`` for times, ``AT`` for processor time. Times need one
-connection: with more connections the load is the limit. Processor time is measured in the server alone, and so does not
-depend on the limit of the load."""
+connection: with more connections the load is the limit. Processor time is measured in the server alone. So the load
+does not distort it.
+"""
 
 QUICK_REQUESTS, SMOKE_REQUESTS = 2000, 1000
 """Least number of requests in a cell: ``SMOKE_REQUESTS`` in a short scale, ``QUICK_REQUESTS`` in the profile ``quick``.

@@ -29,7 +29,8 @@ DRAWN = {
     "memory_percent": ("memory", "Memory of the server", "Memory, % of the machine's", True),
 }
 """Figures, by the column of tables 1 and 2 that a figure draws. An entry has a name, a title, the label of the axis,
-and True where our cells in the figure are pinned (False where they are free)."""
+and True or False: True where the figure has our pinned cells, False where the figure has our free cells.
+"""
 
 HOLLOW = f"{LIMITED}; so is all of the document"
 

@@ -2,8 +2,8 @@
 
 The numbers are of another machine, and the load program ``ab`` was the limit in all 72 cells. So the numbers are
 context for ours. In tables 1 and 2 the percentages are from ``pidstat``: of one core, and of the machine's memory. All
-other numbers there are from ``ab``, which prints the times of connecting and processing in whole milliseconds. The
-tables are read once, when the module is imported. The public functions are pure.
+other numbers in these tables are from ``ab``. It prints the times of connecting and processing in whole milliseconds.
+The tables are read once, when the module is imported. The public functions are pure.
 """
 
 import csv

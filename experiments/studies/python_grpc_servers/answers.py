@@ -74,8 +74,8 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
 
 
 def _times(judgement: Judgement, connections: int, client: str) -> str:
-    """Sentences on one load. They name the load's connections and calls, and then give each server's calls a second ÷
-    grpcio's calls a second. Empty without comparisons.
+    """Sentences on one load. The sentences name the load's connections and calls, and then give each server's calls a
+    second ÷ grpcio's calls a second. Empty without comparisons.
     """
     shown = [
         f"With {server.replace(',', ' on', 1)}: {bounded(judgement, one)}."

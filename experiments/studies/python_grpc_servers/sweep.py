@@ -1,9 +1,9 @@
 """The sweep of ``python_grpc_servers``: a greeter on every gRPC server for Python, under two load programs.
 
 Each server is started as its documentation says (``experiments/services/grpc_servers.py``); a pool has eight threads.
-``grpc_static``, our own server, runs the same generated servicer twice: on a pool of eight threads, and on the thread
-that reads the connections. h2load sends the same header block in every call. The other load program, on grpc-go, sends
-a deadline and a new traceparent in each call. Server and load have a core each.
+Our own server ``grpc_static`` runs the same generated servicer. It is measured twice: with a pool of eight threads, and
+with calls on the thread that reads the connections. h2load sends the same header block in every call. The other load
+program, on grpc-go, sends a deadline and a new traceparent in each call. Server and load have a core each.
 
 In a closed loop the calls a second are the connections ÷ the time of a call. So grpcio's time ÷ a server's time is the
 server's calls a second ÷ grpcio's calls a second. A server is left out where its package is not installed.
@@ -25,7 +25,7 @@ CLIENTS: Mapping[str, Mapping[str, Level]] = {
     "h2load": {"client": "h2load"},
     GRPC_GO: {"client": GRPC_GO, "headers": "traceparent", "deadline_ms": 2000.0},
 }
-"""Levels of the load's factors, by load program."""
+"""Levels of the factors that describe a load, by load program."""
 
 CONNECTIONS: Mapping[str, tuple[int, ...]] = {"h2load": (1, 16, 64), GRPC_GO: (1, 16, 256)}
 """Numbers of connections, by load program. h2load has at most 64 connections: with 256 connections to pygrpc-native,

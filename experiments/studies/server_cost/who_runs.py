@@ -134,7 +134,7 @@ def table(seen: Seen) -> str:
 
 
 def _tail(point: Point | None) -> str:
-    """Text of the 99.9th percentile ÷ the median of the response times at a point."""
+    """Text of a ratio at a point: the 99.9th percentile of the response times ÷ their median."""
     median_us, tail_us = (None, None) if point is None else (point.percentile_us(50), point.percentile_us(TAIL))
     return NOTHING if not median_us or tail_us is None else number(tail_us / median_us)
 

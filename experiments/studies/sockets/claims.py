@@ -1,9 +1,9 @@
 """The replication card: every claim of the document, with the verdict of our data.
 
-CONFIRMED and CONTRADICTED come from verdicts on response times, from ratios of the numbers of messages that receivers
-counted, or from counted lines of code. A claim that needs a second machine, or states an opinion, is NOT TESTABLE. A
-claim about an API that is not built here is NOT TESTABLE too. Response time at the client decides the claims on means
-in the graphs, since the document's own timer mostly counts idle time.
+Three kinds of data make a claim CONFIRMED or CONTRADICTED: verdicts on response times, ratios of the numbers of
+messages that receivers counted, and counted lines of code. A claim that needs a second machine, or states an opinion,
+is NOT TESTABLE. A claim about an API that is not built here is NOT TESTABLE too. Response time at the client decides
+the claims on means in the graphs, since the document's own timer mostly counts idle time.
 """
 
 import math

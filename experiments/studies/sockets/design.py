@@ -79,7 +79,7 @@ LONG_ROUNDS = 60
 ``THROUGHPUT_SAMPLES`` seconds of throughput in a block."""
 
 TIMED_BLOCKS, THROUGHPUT_BLOCKS = 3, 8
-"""Largest numbers of blocks in profiles other than ``paper``. ``TIMED_BLOCKS``: for the receivers' timers, which hardly
+"""Largest numbers of blocks, except in the profile ``paper``. ``TIMED_BLOCKS``: for the receivers' timers, which hardly
 vary. ``THROUGHPUT_BLOCKS``: for throughput.
 """
 

@@ -38,7 +38,7 @@ def reported(seen: Seen, of: Setting, column: str) -> Estimate | None:
 
 
 def brief(judged: Judged | None) -> str:
-    """Text of a comparison for a list. For a missing comparison, the text says why."""
+    """Text of a comparison for a list. Where the comparison was not measured, the text gives the reason."""
     return ABSENT if judged is None else listed(judged)
 
 
@@ -94,8 +94,8 @@ def spread(judgement: Judgement, of: Setting) -> Spread | None:
 
 
 def window_means_us(judgement: Judgement, block: int, of: Setting) -> list[float]:
-    """Mean response time, in µs, of each window of an arm in a block. Windows that plain means leave out are left out
-    here too. Empty where a gate refuses the arm in the block. ``block``: index of the block in the judgement.
+    """Mean response time, in µs, of each window of an arm in a block. Windows that are left out of plain means are left
+    out here too. Empty where a gate refuses the arm in the block. ``block``: index of the block in the judgement.
     """
     arm = Arm(of)
     if arm not in judgement.sweep.arms:

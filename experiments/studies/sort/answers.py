@@ -3,9 +3,9 @@
 Measurements are comparisons and points of the sweeps, and ratios and costs from cold runs. A cold run is a fresh client
 that makes N calls on a fresh connection. The original connected before its loop on net/rpc, and inside its first timed
 call on gRPC. So the mean of a cold run has two readings: with the time of connecting, and without this time. In the
-original's reading a mean on gRPC includes connecting, and a mean on net/rpc does not. A cell is a mechanism, an
-algorithm and an N. A ratio is computed from the means of two cells in one block; the interval of the ratio is over the
-blocks. The functions are pure.
+original a mean on gRPC includes the time of connecting, and a mean on net/rpc does not include this time. A cell is a
+mechanism, an algorithm and an N. A ratio is computed from the means of two cells in one block; the interval of the
+ratio is over the blocks. The functions are pure.
 """
 
 from collections.abc import Iterator, Mapping
@@ -73,8 +73,9 @@ class Measured:
         return f"Not known: {above}, compared with {below}." if judged is None else ratio_sentence(judged, above, below)
 
     def brief(self, *names: str) -> str:
-        """Text that lists comparisons: title, numbers and verdict of each comparison that has a value. Without any such
-        comparison, the text says why."""
+        """Text that lists comparisons: title, numbers and verdict of each comparison that has a value. Where no
+        comparison has a value, the text gives the reason.
+        """
         return (
             " ".join(map(listed, self.found(*names))) or "No two neighbouring windows of this comparison have replies."
         )

@@ -31,8 +31,9 @@ BY_MECHANISM = ("mechanism_merge", "mechanism_quick")
 
 
 def claims(seen: Seen) -> tuple[Claim, ...]:
-    """Claims of a part, in the document's order. The main part has every claim. A further part has the claims that its
-    own data decide."""
+    """Claims of a part, in the document's order. The main part has every claim. A further part has only the claims that
+    its own data decide.
+    """
     found = measured(seen)
     return tuple(_claim(each, found) for each in ENTRIES if seen.main.sweep.part in ("sort", each.part))
 

@@ -44,8 +44,9 @@ comparison that begins the finding's text, and the figure in words.
 
 
 def claims(seen: Seen) -> tuple[Claim, ...]:
-    """Claims of a part, in the document's order. The main part has every claim. A further part has the claims that its
-    own data decide."""
+    """Claims of a part, in the document's order. The main part has every claim. A further part has only the claims that
+    its own data decide.
+    """
     own = [entry for entry in ENTRIES if seen.main.sweep.part in ("stock", entry.part)]
     return tuple(_claim(entry, seen) for entry in own)
 

@@ -8,12 +8,12 @@ Question 1 compares both servers as started, and sockets with a plain grpcio ser
 1 then compares three servers on the static pool: sockets, our own gRPC server, and grpcio. Sockets and our own gRPC
 server differ in the protocol. Our own gRPC server and grpcio differ in the implementation; grpcio's client loads both.
 
-Arms with a headline comparison, or in an A/A pair, are measured in every round. Inner points of the figures have no
-verdict, and are measured in every third or fifth round. Each transport has an A/A pair, for Lookup with one client; the
-pair of gRPC runs on the static pool. Both servers of a pair carry the same loads, equally often.
+Arms of headline comparisons and of A/A pairs are measured in every round. Inner points of the figures have no verdict,
+and are measured in every third or fifth round. Each transport has an A/A pair, for Lookup with one client; the pair of
+gRPC runs on the static pool. Both servers of a pair carry the same loads, equally often.
 
-Question 4 is about a Lookup that computes for 0.1 ms, on both transports. For a plain Lookup past the pool's size, ten
-client processes share the load's core, so that the load may be the limit. Question 4 therefore has the lean client,
+Question 4 is about a Lookup that computes for 0.1 ms, on both transports. With a plain Lookup and more clients than
+threads, ten client processes share the load's core. There the load may be the limit. So question 4 has the lean client,
 with a connection for each client.
 
 In the figures each client is a process with one connection. The catalog's volume limits are so high that no trade is
