@@ -10,7 +10,7 @@ The two servers are also compared under the same client: our lean client, which 
 
 Each language has four loads: one client, two clients, one asynchronous client, and one asynchronous client with ten
 calls under way. A client's program measures the client's rate and processor time. Each language has an A/A pair with
-two clients, the largest load; both servers of the pair carry all other loads too. Where the peer of a language is not
+two clients, the largest load. Both servers of the pair carry all other loads too. Where the peer of a language is not
 built, the language and its comparisons are left out.
 
 A cold run makes the same 1000 calls, and times three things separately: connecting, the first call and the other calls.

@@ -1,9 +1,9 @@
 """Figures and tables of the study ``pools``: the document's numbers beside ours, and the document's faults.
 
 The document has only tables. For three columns of its tables 1 and 2 (mean time, processor, memory) a figure here draws
-lines over the size of the pool. The document's figures 1 and 2 are pictures of JMeter's tables; here both are one
-figure of throughput. A further figure has the processor time of a request over the number of connections. The table of
-ratios has a row for each declared ratio over several cells. The functions are pure.
+lines over the size of the pool. The document's figures 1 and 2 are pictures of JMeter's tables. Here one figure of
+throughput replaces both. A further figure has the processor time of a request over the number of connections. The table
+of ratios has a row for each declared ratio over several cells. The functions are pure.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

@@ -46,7 +46,7 @@ NOT_CONCLUDED = (
 
 
 def answers(seen: Seen) -> tuple[Answer, ...]:
-    """Answers of the part ``server_cost``: gRPC compared with sockets, and the stock service compared with a bare echo."""
+    """Answers of the part ``server_cost``: gRPC compared with sockets, and a Lookup compared with a bare echo."""
     return _transport(seen.main), _service(seen.main)
 
 

@@ -40,8 +40,9 @@ SYNC = "time with a bare fdatasync"
 _OTHER = ("service", "store")
 
 SYNCS = ".venv/bin/python -m experiments.peers.python.epoll_server --port 0 --fdatasync"
-"""Command of the server with a bare fdatasync, to be run in the project's folder. Recordings keep the command, so the
-command's paths are relative: the paths are then equal on every machine."""
+"""Command that starts the server with a bare fdatasync, in the project's folder. Recordings keep the command. Its paths
+are relative, and so are equal on every machine.
+"""
 
 QUESTION = "What does a store on the disk cost a trade?"
 

@@ -57,7 +57,7 @@ class Goal:
     unit: str = ""
     """Unit of the measurement. Empty for a ratio."""
     refused: str = ""
-    """Reason why the measurement decides nothing; empty where the measurement counts."""
+    """Reason why the measurement decides nothing. Empty where the measurement counts."""
 
     @property
     def said(self) -> str:

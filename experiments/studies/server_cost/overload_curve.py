@@ -56,8 +56,8 @@ _OWN = _BASE.but(transport="grpc_static", executor="leader-followers", client=GR
 _GRPC = _OWN.but(transport="grpc", executor="thread-pool")
 
 SERVERS = (_SOCKETS, _OWN, _GRPC)
-"""Settings of the servers as started, with the connections of the open loop. On gRPC there are 32 connections. A
-connection carries at most 64 calls at a time, the limit of our servers; the client on grpc-go holds further calls back.
+"""Settings of the servers as started, with the connections of the open loop. On gRPC there are 32 connections. Our
+servers allow at most 64 calls at a time on a connection. The client on grpc-go holds further calls back.
 """
 
 LATE_MARK, LATE_NOTE = "†", "† The load was sent late at this rate: the number says less about the server."

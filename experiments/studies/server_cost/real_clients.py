@@ -2,9 +2,9 @@
 call.
 
 The load program is on grpc-go. A load is 32 connections with one call at a time, or 4 connections with 16 calls at a
-time. All calls of a load are of one kind. The kinds are equal calls, and calls with a token, with a deadline of 2 s,
-with a new W3C traceparent for each call, or with long metadata. A part of the long metadata changes from call to call.
-Server and load have a core each.
+time. All calls of a load are of one kind. The kinds are equal calls, calls with a token, calls with a deadline of 2 s,
+calls with a new W3C traceparent each, and calls with long metadata. A part of the long metadata changes from call to
+call. Server and load have a core each.
 
 In a closed loop the calls a second are the calls in flight ÷ the time of a call. So the ratio of two servers' times of
 a call is the inverse ratio of their calls a second. The texts have our calls a second ÷ the other server's calls a

@@ -1,4 +1,4 @@
-"""Throughput of each executor on sockets as a share of the throughput of a server in C, at 1, 16 and 64 connections.
+"""Throughput of each executor on sockets ÷ throughput of a server in C, at 1, 16 and 64 connections.
 
 An executor decides which thread runs a request, here a Lookup. The server in C uses epoll. The load program is
 ``load.c``. Server and load have a core each. In a closed loop the time of a request is the number of connections ÷ the
@@ -58,7 +58,7 @@ QUESTION = "What share of a C server's throughput does each executor reach on so
 
 
 def sweep(scale: Scale) -> Sweep:
-    """Sweep of the throughput of a Lookup with each executor, as a share of the C server's throughput."""
+    """Sweep that compares the throughput of a Lookup with each executor to the C server's throughput."""
     groups, comparisons = list[Group](), list[Comparison]()
     for connections in CONNECTIONS:
         epoll = Arm(_server(connections, language="c"))

@@ -2,8 +2,8 @@
 
 Three kinds of data make a claim CONFIRMED or CONTRADICTED: verdicts on response times, ratios of the numbers of
 messages that receivers counted, and counted lines of code. A claim that needs a second machine, or states an opinion,
-is NOT TESTABLE. A claim about an API that is not built here is NOT TESTABLE too. Response time at the client decides
-the claims on means in the graphs, since the document's own timer mostly counts idle time.
+is NOT TESTABLE. A claim about an API that is not built here is NOT TESTABLE too. The document's own timer mostly counts
+idle time. So response time at the client decides the claims on means in the graphs.
 """
 
 import math

@@ -101,8 +101,9 @@ class Measured:
         return _ratio(*(self._by_block(go(mechanism, each), calls, column) for each in ALGORITHMS))
 
     def mechanisms_ratio(self, algorithm: str, calls: int, connecting: bool) -> Estimate | None:
-        """Ratio of means, gRPC ÷ net/rpc, in cold runs of ``calls`` calls. With ``connecting`` gRPC's mean includes
-        connecting, as the original's mean did. The mean on net/rpc never includes connecting."""
+        """Ratio of means, gRPC ÷ net/rpc, in cold runs of ``calls`` calls. ``connecting``: True where gRPC's mean
+        includes connecting, as in the original. The mean on net/rpc never includes connecting.
+        """
         above, below = (go(mechanism, algorithm) for mechanism in MECHANISMS)
         return _ratio(self._by_block(above, calls, _column(connecting)), self._by_block(below, calls, _column(False)))
 

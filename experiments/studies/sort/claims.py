@@ -1,9 +1,9 @@
 """The replication card: every claim of the document, with the verdict of our data.
 
-CONFIRMED and CONTRADICTED come from verdicts of sweeps, or from cold runs (fresh clients with fresh connections).
-Verdicts on cold runs come from intervals of 99 % over at least six blocks, once all planned blocks are measured. Where
-the document's own table contradicts a claim, the finding also has the document's numbers. The document's times are
-context, since they are of another machine and another system.
+Verdicts of sweeps, or of cold runs (fresh clients with fresh connections), make a claim CONFIRMED or CONTRADICTED. A
+verdict on cold runs needs all planned blocks. It rests on an interval of 99 % over at least six blocks. Where the
+document's own table contradicts a claim, the finding also has the document's numbers. The document's times are context,
+since they are of another machine and another system.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -121,7 +121,8 @@ def _one_off(found: Measured) -> Picture:
 
 def _means(found: Measured, language: str, algorithm: str) -> dict[str, dict[int, Estimate]]:
     """Mean times of the calls that sort with an algorithm on a language's servers: by transport, then by length of the
-    array. The transports come from the recording, which may have a transport that this version lacks."""
+    array. The transports come from the recording. A recording may have a transport that this version lacks.
+    """
     means: dict[str, dict[int, Estimate]] = {}
     for of, point in found.points.items():
         if of["language"] == language.lower() and of["mix"] == algorithm and point.mean_us:

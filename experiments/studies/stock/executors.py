@@ -2,7 +2,7 @@
 request.
 
 Both transports have the static pool, the thread pool and a thread for each task. Leader/followers need a transport
-whose threads read from connections, such as sockets: grpcio's server reads with its own threads. Each executor is
+whose threads read from connections, such as sockets. grpcio's server reads with its own threads. Each executor is
 compared with the thread pool of its transport, with the fewest clients and with the most clients. The figures have
 every number of clients.
 """

@@ -1,6 +1,6 @@
 """Answers of the parts beyond the document: a function for each part, from its measurements to its answers.
 
-An answer has a sentence for each comparison; the comparison's verdict chooses the sentence. An answer with over two
+An answer has a sentence for each comparison. The comparison's verdict chooses the sentence. An answer with over two
 comparisons begins with the number of comparisons for each verdict, and with the largest decided difference. The answers
 of the parts ``offered_load``, ``lock_waits`` and ``stages`` state numbers, and say that these parts ask for no verdict.
 """

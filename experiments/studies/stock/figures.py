@@ -37,9 +37,10 @@ Painter = Callable[[Seen], Sequence[Picture]]
 
 
 def main(seen: Seen) -> Sequence[Picture]:
-    """Figures of the report. From the main part: the ratios that answer the four questions, the five figures of the
-    original document, the comparison of three servers, and the A/A pairs. Then the figures of the parts that are
-    measured after the main part."""
+    """Figures of the report. The main part has the ratios that answer the four questions, the five figures of the
+    original document, the comparison of three servers, and the A/A pairs. After these come the figures of the parts
+    that are measured after the main part.
+    """
     title, headline = "The stock service: ratios that answer its four questions", seen.main.comparisons("headline")
     pictures = [ratios.picture("answers", title, list(headline))]
     panels = {}

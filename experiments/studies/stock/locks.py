@@ -1,10 +1,10 @@
 """Time for which requests wait for the catalog's lock, by locking strategy and request type.
 
 The servers stamp the stages of every request, which costs about 1 µs a request. The wait of a block is the mean over
-the block's requests. The wait of several blocks is the mean of the blocks' waits; texts also have the least and the
-greatest wait of a block. No verdict is asked of waits. A wait ends when the thread runs again. So a wait includes the
-time of other threads and programs that ran meanwhile. Blocks that a gate refuses for an arm are left out. The functions
-are pure.
+the block's requests. The wait of several blocks is the mean of the blocks' waits. Texts also have the least and the
+greatest wait of a block. Waits have no verdict. A wait ends when the thread runs again. So a wait includes the time of
+other threads and programs that ran meanwhile. Blocks that a gate refuses for an arm are left out. The functions are
+pure.
 """
 
 from collections.abc import Iterator, Mapping

@@ -6,7 +6,7 @@ a new connection for each request. The part also measures gRPC on a ``ThreadPool
 ``past_pool`` measures kept connections with a task for each request, only at 1, 5 and 10 clients. ``run stock`` runs
 ``past_pool`` for question 4.
 
-Each client is a connection of one load process. So all clients begin together, and a short window suffices. The load
+All clients are connections of one load process. So the clients begin together, and a short window suffices. The load
 process is far from its limit: 5 threads answer 500 requests a second. A client without a reply in a window (a starved
 client) has no latency. Starved clients are counted in every window, and marked in the figure.
 """
@@ -234,7 +234,9 @@ def _contrary(judgement: Judgement, name: str) -> str:
 
 def _arms(judgement: Judgement, name: str) -> list[Arm]:
     """Arms of a comparison's line in ascending order of clients, from the comparison's fewest clients to the most. For
-    ``TO_POOL`` these are 1 and the pool's size, and for ``PAST_POOL`` the pool's size and twice this size."""
+    ``TO_POOL``, the fewest and the most are 1 and the pool's size; for ``PAST_POOL``, the pool's size and twice this
+    size.
+    """
     least, most = (1, POOL) if name.startswith(TO_POOL) else (POOL, 2 * POOL)
     own = by_clients(judgement, LINES[_line(name)], "connections")
     return [arm for arm in own if least <= arm.connections <= most]

@@ -4,12 +4,13 @@ The main part has the five figures and the four questions of the original docume
 group of arms is measured side by side, and a comparison is the ratio of two arms.
 
 The gRPC server runs on a ``ThreadPoolExecutor``, as its users start it. The sockets server runs on the static pool.
-Question 1 compares both servers as started, and sockets with a plain grpcio server that has none of our code. Question
-1 then compares three servers on the static pool: sockets, our own gRPC server, and grpcio. Sockets and our own gRPC
-server differ in the protocol. Our own gRPC server and grpcio differ in the implementation; grpcio's client loads both.
+Question 1 compares both servers as started. It also compares sockets with a plain grpcio server that has none of our
+code. Question 1 then compares three servers on the static pool: sockets, our own gRPC server, and grpcio. Sockets and
+our own gRPC server differ in the protocol. Our own gRPC server and grpcio differ in the implementation, and grpcio's
+client loads both.
 
 Arms of headline comparisons and of A/A pairs are measured in every round. Inner points of the figures have no verdict,
-and are measured in every third or fifth round. Each transport has an A/A pair, for Lookup with one client; the pair of
+and are measured in every third or fifth round. Each transport has an A/A pair, for Lookup with one client. The pair of
 gRPC runs on the static pool. Both servers of a pair carry the same loads, equally often.
 
 Question 4 is about a Lookup that computes for 0.1 ms, on both transports. With a plain Lookup and more clients than
