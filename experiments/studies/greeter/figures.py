@@ -85,8 +85,9 @@ class FromCold:
     first_us: Estimate
     """Time of the first call, without connecting."""
     as_timed_us: Estimate
-    """Time of connecting and of the first call together. The original's program measured this time, since the program
-    connects within its first call."""
+    """Time of connecting and of the first call together. The original's program connected within its first call, and so
+    measured this time.
+    """
     rest_us: Estimate
     """Mean time of the other calls of a run."""
     first_over_rest: Estimate

@@ -30,8 +30,8 @@ from experiments.studies.pool_size.beside import (
 from experiments.studies.pool_size.design import NO_GIL, Work, model_of, work_of
 
 HITS, OF_ARMS = 10, 12
-"""Numbers of arms for the claim on throughput. In at least 10 of 12 arms the whole interval must be within the limit,
-to confirm the claim.
+"""Numbers of arms for the claim on throughput. The claim is confirmed where the whole interval is within the limit in
+at least 10 of 12 arms.
 """
 
 ARMS_MIN = 12

@@ -42,7 +42,9 @@ TITLES: Mapping[Measure, str] = {
     "response": f"time of a request with {ONE} connection, {POOL} threads",
     "cpu": f"processor time of a request with {AT} connections, {POOL} threads",
 }
-"""Ends of the titles of figures of ratios, by measure. Time and processor time are measured under different loads."""
+"""Last words of the titles of figures of ratios, by measure. Time and processor time are measured under different
+loads.
+"""
 
 NOT_CONCLUDED = (
     "How many requests a server takes on connections that stay.",
@@ -141,8 +143,9 @@ def _pool(cells: TableJudged) -> Answer:
 
 
 def _of_languages(cells: TableJudged, name: str, quantities: Sequence[str]) -> Iterator[str]:
-    """Sentences, one for each quantity. A sentence has a ratio for every measured language. ``name``: beginning of the
-    ratios' names."""
+    """Sentences, one for each quantity. A sentence has a ratio for every measured language. ``name``: first words of
+    the ratios' names.
+    """
     for quantity in quantities:
         found = (cells.judged.get(f"{name}_{quantity}_{language}") for language in LANGUAGES)
         told = "; ".join(words(each) for each in found if each is not None)

@@ -70,8 +70,9 @@ def claims(seen: Seen) -> tuple[Claim, ...]:
 
 
 def _claim(entry: Entry[Measured], seen: Seen) -> Claim:
-    """Claim with its verdict. The sentences on a numbered conclusion end with the size of a cell, since the document
-    drew these conclusions from its tables of cells."""
+    """Claim with its verdict. Where the claim is a numbered conclusion, its sentences end with the size of a cell: the
+    document drew these conclusions from its tables of cells.
+    """
     cells = seen.of(TableJudged)
     if cells is None:
         return Claim(entry.text, "NOT TESTABLE", NOT_MEASURED)

@@ -62,8 +62,9 @@ POOLS = (2, 4, 8, 16, 32, 64)
 QUICK_POOLS = (2, 8, 64)
 
 FEW, MANY = 2, 64
-"""Numbers of threads in the smallest and the largest pool. Growth with the pool is the value with ``MANY`` ÷ the value
-with ``FEW``."""
+"""Numbers of threads in the smallest and the largest pool. Growth with the pool is the value with ``MANY`` threads ÷
+the value with ``FEW`` threads.
+"""
 
 POOL = 8
 """Number of threads of every server in the sweep by turns."""
@@ -84,8 +85,9 @@ QUICK_BLOCKS, PAPER_BLOCKS = 10, 12
 36."""
 
 WINDOW = Windows(warm_up_s=0.05, duration_s=0.1)
-"""Windows of the sweep by turns. The windows are short and many, so that a slow moment of the machine meets both
-servers of a pair."""
+"""Windows of the sweep by turns. There are many short windows, so a slow moment of the machine meets both servers of a
+pair.
+"""
 
 KEYS, SMOKE_KEYS = 10_000, 200
 """Number of keys for each kind of request in the stress test; ``SMOKE_KEYS`` in a short scale."""
@@ -146,8 +148,9 @@ def pools(scale: Scale) -> Sweep:
 
 
 def _languages(verb: str, above: Arm, below: Arm) -> Iterator[Comparison]:
-    """Comparisons of the pairs of languages. Rust ÷ Go and Go ÷ Python are headlines; Rust ÷ Python follows from these
-    two."""
+    """Comparisons of the pairs of languages. Rust ÷ Go and Go ÷ Python are headlines. Rust ÷ Python is no headline,
+    since it follows from these two.
+    """
     one, other = (arm.setting.text("language") for arm in (above, below))
     title = f"{verb.upper()}, {POOL} threads: {one.capitalize()} ÷ {other.capitalize()}"
     executor = ("executor",) if "python" in (one, other) else ()  # a peer has its own pool, and none of our executors

@@ -24,7 +24,8 @@ total time ÷ requests), as a share. Rounding explains a difference up to this s
 @dataclass(frozen=True, slots=True)
 class Row:
     """Row of table 1 or table 2, as printed, for one cell. ``pool`` is the number of threads. Percentages are of one
-    core and of the machine's memory, as means and as maxima (``_max``)."""
+    core and of the machine's memory. They are means; fields that end with ``_max`` are maxima.
+    """
 
     language: str
     pool: int

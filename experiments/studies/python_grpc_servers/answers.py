@@ -121,8 +121,9 @@ def _shown(of: Estimate | None) -> str:
 
 
 def memory(judgement: Judgement) -> str:
-    """Table of each server's memory in MiB after all loads of a block. A page that several processes share is divided
-    among them."""
+    """Table of each server's memory in MiB after all loads of a block. A page of memory that several processes share is
+    divided among these processes.
+    """
     lines, blocks = [], judgement.blocks
     for server in SERVERS:
         key = arm_of(server, *DECIDING).server

@@ -97,13 +97,14 @@ def arm_of(server: str, connections: int, client: str) -> Arm:
 
 
 def times_name(server: str, connections: int, client: str) -> str:
-    """Name of the comparison of the time of a call on grpcio with the time on another server, under a load."""
+    """Name of a comparison under a load: time of a call on grpcio ÷ time of a call on another server."""
     return f"{SERVERS[server].text('service')} {SERVERS[server].text('executor')} at {connections}, {client}"
 
 
 def cost_name(connections: int, client: str) -> str:
-    """Name of the comparison of processor time a call on ``grpc_static`` with processor time a call on pygrpc-native,
-    under a load."""
+    """Name of a comparison under a load: processor time a call on ``grpc_static`` ÷ processor time a call on
+    pygrpc-native.
+    """
     return f"processor time at {connections}, {client}"
 
 

@@ -65,7 +65,7 @@ TAIL, ROUNDS = 99.0, 3
 
 
 def server(traders: int, **levels: str) -> Setting:
-    """Setting of a server on sockets under this number of traders. ``levels``: levels of further factors."""
+    """Setting of a server on sockets under this number of traders. ``levels``: levels of its other factors."""
     return setting(transport="sockets", mix="trade", connections=traders, client="c").but(**levels)
 
 

@@ -124,8 +124,7 @@ def offered(seen: Seen) -> Sequence[Picture]:
 
 
 CLIENTS = {"library": "own client", "lean": "lean client"}
-"""Words for the two kinds of client: the transport's own client, which users have, and our lean client, which adds
-little latency."""
+"""Words for the two kinds of client. Users have the transport's own client. Our lean client adds little latency."""
 
 
 def kinds(seen: Seen) -> Sequence[Picture]:

@@ -68,8 +68,9 @@ FLAT = (REQUEST, CONNECTION, ON_GRPC)
 """Names of the lines that are tested for constant latency up to the pool's size."""
 
 RISING = (REQUEST, ANEW, CONNECTION_ANEW, ON_GRPC)
-"""Names of the lines that are tested for growth of latency past the pool's size. On the line ``CONNECTION`` clients
-starve instead."""
+"""Names of the lines on which latency is tested for growth past the pool's size. The line ``CONNECTION`` is left out,
+since there clients starve instead.
+"""
 
 WORDS: Mapping[str, str] = {
     REQUEST: "where a request is a task",

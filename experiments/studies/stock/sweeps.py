@@ -167,8 +167,7 @@ def _past_the_pool() -> Iterator[Comparison]:
     """Comparisons of the latency with twice as many clients as threads ÷ the latency with as many clients as threads.
     The ratio is tested against 2, the growth of the number of clients.
 
-    The comparisons are of Lookups that compute, on both transports, and of plain Lookups on sockets.
-    """
+    The comparisons are of Lookups that compute, on both transports, and of plain Lookups on sockets."""
     size = f"{POOL} threads: {2 * POOL} ÷ {POOL} clients"
     for name, base in COMPUTING.items():
         at_pool, past_pool = (Arm(base.but(connections=clients)) for clients in (POOL, 2 * POOL))
@@ -214,8 +213,7 @@ def lock_waits(scale: Scale) -> Sweep:
 
 def stages(scale: Scale) -> Sweep:
     """Sweep of Lookup with the small pool on both transports, and of the arms of figures 4 and 5. The servers stamp the
-    stages of every request.
-    """
+    stages of every request."""
     drawn = [arm for figure in POOLED for arm in figure_arms(figure, scale)]
     return replace(in_slices("stages", groups_of(STAGED), (), scale, drawn), timeline=True)
 
@@ -237,8 +235,7 @@ def socket_trade(scale: Scale) -> Sweep:
 
 def pool_by_clients(scale: Scale) -> Sweep:
     """Sweep of pools of 1, 3, 5 and 10 threads. The clients are the scale's numbers, and twice the largest of these
-    numbers.
-    """
+    numbers."""
     most = 2 * max(scale.clients)
     arms = [Arm(SOCKETS.but(workers=pool, clients=n)) for pool in POOLS for n in (*scale.clients, most)]
     small, large = (Arm(SOCKETS.but(workers=pool, clients=most)) for pool in (1, 10))
@@ -276,7 +273,7 @@ def _both_ends(scale: Scale) -> Sequence[int]:
 
 
 def lock_strategies(scale: Scale) -> Sweep:
-    """Sweep that compares every locking strategy with the mutex, on sockets with the most clients, Lookup and Trade
+    """Sweep that compares every locking strategy with the mutex on sockets, under the most clients, Lookup and Trade
     mixed."""
     arms = {each: Arm(SOCKETS.but(mix=MIXED, clients=max(scale.clients), locking=each)) for each in LOCKINGS}
     mutex, how = arms["mutex"], f"sockets, {clients_of(max(scale.clients))}, Lookup and Trade"
