@@ -1,6 +1,6 @@
-"""The studies. Each has a folder, a ``Study`` with the folder's name in capitals, and a line in ``STUDIES``.
+"""The studies. Each study has a folder, a ``Study`` with the folder's name in capitals, and a line in ``STUDIES``.
 
-A study is imported at its first use, since a study has about nine modules and most commands need only one study.
+A study is imported at its first use: a study has about nine modules, and most commands need only one study.
 """
 
 from collections.abc import Iterator, Mapping
@@ -32,8 +32,9 @@ class _Studies(Mapping[str, Study]):
 class _Parts(Mapping[str, tuple[Study, Part]]):
     """Parts of all studies, by name. The first part of a study has the study's name.
 
-    A part's name followed by ``SUFFIX`` is the name of a part that ``by_clients`` makes. This part measures the same
-    servers under the numbers of clients that the user gives. Iteration leaves out the names with ``SUFFIX``.
+    A part's name with ``SUFFIX`` at its end is the name of another part, which ``by_clients`` makes. The other part
+    measures the same servers under the numbers of clients that the user gives. Iteration leaves out the names with
+    ``SUFFIX``.
     """
 
     def __getitem__(self, name: str) -> tuple[Study, Part]:

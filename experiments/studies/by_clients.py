@@ -1,10 +1,10 @@
 """The servers of a part with fixed loads, under the numbers of clients that the user gives.
 
-Most parts have fixed loads, such as 16 connections, or as many calls as in the original document. For such a part ``run
-NAME --clients 1 2 4`` measures the sweep of this module instead of the part's own sweep. Each server of the part gets
-its usual requests, in a closed loop, from each number of clients. The latency under the largest number of clients is
-compared with the latency under the smallest. Servers that differ in the transport alone are compared with each other
-under the largest number. A load program opens a connection for each client.
+Most parts have fixed loads, such as 16 connections, or the number of calls in the original document. For such a part
+``run NAME --clients 1 2 4`` measures the sweep of this module instead of the part's own sweep. Each server of the part
+gets its usual requests, in a closed loop, from each number of clients. The latency under the largest number of clients
+is compared with the latency under the smallest number. Servers that differ in the transport alone are compared with
+each other under the largest number. A load program opens a connection for each client.
 
 Some peers (programs in other languages) have a load program that makes only one client. Where our lean client speaks
 the peer's protocol, the lean client replaces the load program. Otherwise the server is left out.
@@ -88,7 +88,7 @@ def is_fixed(part: Part, scale: Scale) -> bool:
 def _sweep(name: str, part: Part, scale: Scale) -> Sweep:
     """Sweep of each server of the part under each number of clients.
 
-    Raises UsageError where every load program makes only one client, and where other hosts send the load but no server
+    Raises UsageError in two cases: every load program makes only one client, or other hosts send the load but no server
     listens for them. Raises ValueError where no server of the part is built here.
     """
     bases = _bases(part.sweep(replace(scale, peers=frozenset(part.peers))))
@@ -171,7 +171,7 @@ def _of(base: Setting, clients: int) -> Setting:
 
 
 def _labels(bases: Sequence[Setting]) -> Mapping[Setting, str]:
-    """Labels of servers, by setting. A label has the transport, and the levels that are not common to all servers."""
+    """Labels of servers, by setting. A label has the transport, and each level in which the servers differ."""
     said = {base: [f"{name}={shown(level)}" for name, level in base.said() if name != "transport"] for base in bases}
     alike = set.intersection(*map(set, said.values()))
     return {

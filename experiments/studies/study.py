@@ -38,7 +38,7 @@ class Scale:
     fixed: bool = False
     """True where the user gave a number of blocks, which replaces the looks of the profile."""
     whole: bool = False
-    """True where the sweep has every level and count of the study's document; False where the sweep leaves some out."""
+    """True where the sweep has all levels and numbers of clients that the study's document has."""
     peers: frozenset[str] = frozenset(PEERS)
     """Names of the peers (programs in other languages) that are built here. A part leaves out the arms of all peers
     that are not built."""
@@ -60,7 +60,9 @@ class Part:
     answers: Callable[[Seen], Sequence[Answer]]
     """Function that gives the answers to the part's questions."""
     clients: tuple[int, ...] = ()
-    """Numbers of clients, ascending; the user may give other numbers. If empty, the part has the scale's numbers."""
+    """Numbers of clients, ascending. The user may give other numbers. Where the tuple is empty, the part has the
+    numbers of its scale.
+    """
     pictures: Callable[[Seen], Sequence[Picture]] = lambda _: ()
     """Function that gives the part's figures. ``Answer.figure`` is the name of one of these figures."""
     claims: Callable[[Seen], Sequence[Claim]] = lambda _: ()

@@ -1,14 +1,15 @@
 """The answers to the study's questions, and the replication card: every claim, judged by our data. Pure functions.
 
 The document asks three questions. Question 1 is on the round trip of one client. Question 2 is on the throughput with
-one client and with two clients. Question 3 is on the way of measuring, and becomes two questions here: wall clock or
-processor time, and synchronous or asynchronous calls. The fifth question, C++ or Python, is this project's own.
+one client and with two clients. Question 3 is on the document's way of measuring. Here question 3 becomes two
+questions: wall clock or processor time, and synchronous or asynchronous calls. The fifth question, C++ or Python, is
+this project's own.
 
-The document's programs are in C++. So the measurements of the programs in C++ decide a claim. The text also has the
-measurements of the programs in Python. The verdicts on comparisons decide a claim about comparisons. An interval of 95
-% over blocks decides a claim about clocks or first calls, once the sweep is at a look (a declared number of blocks). A
-claim about the document's machine alone is NOT TESTABLE. A claim that needs C++ is NOT TESTABLE where the C++ peer is
-not built.
+The document's programs are in C++. So our measurements of the programs in C++ decide a claim. The text also has the
+measurements of the programs in Python. Verdicts on comparisons decide the claims about comparisons. Claims about clocks
+and first calls are decided by an interval of 95 % over blocks, once the sweep is at a look (a declared number of
+blocks). A claim about the document's machine alone is NOT TESTABLE. A claim that needs C++ is NOT TESTABLE where the
+C++ peer is not built.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -152,8 +153,9 @@ def _language(judgement: Judgement) -> Answer:
 
 
 def _told(judgement: Judgement, asked: Mapping[str, tuple[str, str]]) -> tuple[tuple[Judged, ...], dict[str, str]]:
-    """Comparisons that have a value, and a sentence on each comparison by its name. ``asked``: texts for both arms of
-    each comparison, by the comparison's name."""
+    """Comparisons that have a value, and a sentence on each of these comparisons, by the comparison's name. ``asked``:
+    texts for the two arms of each comparison, by the comparison's name.
+    """
     found = {name: judgement.judged[name] for name in asked if name in judgement.judged}
     return tuple(found.values()), {name: ratio_sentence(each, *asked[name]) for name, each in found.items()}
 
@@ -185,9 +187,10 @@ def _round_trip(seen: Seen) -> Finding:
 
 
 def _one_call_is_the_latency(seen: Seen) -> Finding:
-    """Finding on the document's claim that the time of one call is the latency. The document timed connecting and the
-    first call of a fresh client together. CONTRADICTED where this time, in our cold runs, differs by over 5 % from the
-    mean time of the other calls."""
+    """Finding on the document's claim that the time of one call is the latency. The document timed one period: a fresh
+    client connected, and made its first call. CONTRADICTED where this period, in our cold runs, differs by over 5 %
+    from the mean time of the other calls.
+    """
     run, beside = (all_from_cold(seen).get(each) for each in LABELS.values())
     if run is None:
         return "INCONCLUSIVE", "No cold run passed the gates."
@@ -222,8 +225,9 @@ def _context(ours: Iterable[str]) -> Finding:
 
 def _latency_and_rate_agree(seen: Seen) -> Finding:
     """Finding on the claim that the document's latency and rate are of one client. With one call at a time, rate × mean
-    time is 1. The document's two numbers have a product of 3.6 to 7.2. So the claim is CONTRADICTED where the product
-    of our numbers is 1 to within 5 %."""
+    time is 1. The product of the document's rate and latency is 3.6 to 7.2. So the claim is CONTRADICTED where the
+    product of our rate and mean time is 1 to within 5 %.
+    """
     found, hz = by_language(seen.main, ONE).get(LABELS["cpp"]), design.ONE_CLIENT_HZ
     low, high = (hz * each / 1000 for each in design.LATENCY_MS)
     said = f"The document's numbers give {low:.1f} to {high:.1f}; {hz:,.0f}/s would mean {design.implied_ms():.2f} ms."
@@ -236,14 +240,16 @@ def _latency_and_rate_agree(seen: Seen) -> Finding:
 
 def _server_answers_less(seen: Seen) -> Finding:
     """Finding on the claim that the server answers fewer calls a second with two clients than with one client. The
-    ratio (rate of two clients together ÷ rate of one) is under 1 where latency grows by a larger factor than the number
-    of clients."""
+    ratio is the rate of two clients together ÷ the rate of one client. The ratio is under 1 where the latency more than
+    doubles.
+    """
     return _growth(seen.main, 1, Verdict.SUPERLINEAR, "The server answers")
 
 
 def _share_falls(seen: Seen) -> Finding:
-    """Finding on the claim that each client's share falls with two clients. A client's rate is 1 ÷ latency. So the
-    ratio (rate of one of two clients ÷ rate of a client alone) is under 1 where latency grows."""
+    """Finding on the claim that each client's share falls with two clients. A client's rate is 1 ÷ latency. The ratio
+    is the rate of one of two clients ÷ the rate of a client alone. So the ratio is under 1 where latency grows.
+    """
     return _growth(seen.main, 0, Verdict.GROWS, "Each client gets")
 
 
@@ -264,9 +270,10 @@ def _growth(judgement: Judgement, ruling: int, confirming: Verdict, who: str) ->
 
 
 def _timer_is_a_processor_clock(seen: Seen) -> Finding:
-    """Finding on the claim that the document's timer is a processor clock, from wall clock ÷ processor time.
-    CONTRADICTED where the two clocks differ by over 5 %. Never CONFIRMED: the two clocks also agree where a client
-    computes all the time."""
+    """Finding on the claim that the document's timer is a processor clock, from the ratio wall-clock time ÷ processor
+    time. CONTRADICTED where the two times differ by over 5 %. Never CONFIRMED: the two times are also equal where a
+    client computes all the time.
+    """
     found, beside = (by_language(seen.main, ONE).get(each) for each in LABELS.values())
     if found is None:
         return "INCONCLUSIVE", "No block passed the gates."
@@ -297,8 +304,9 @@ def _server_makes_calls_synchronous(seen: Seen) -> Finding:
 
 
 def _same(judgement: Judgement, ratio: Estimate) -> ClaimVerdict:
-    """Verdict on the claim that a ratio is 1, to within 5 %. INCONCLUSIVE where the sweep is at no look, and with too
-    few blocks."""
+    """Verdict on the claim that a ratio is 1, to within 5 %. INCONCLUSIVE where the sweep is at no look, or where the
+    ratio has too few blocks.
+    """
     low, high = judgement.sweep.limits.equivalent_low, judgement.sweep.limits.equivalent_high
     if judgement.look is None or ratio.n < BLOCKS_MIN:
         return "INCONCLUSIVE"
@@ -308,7 +316,7 @@ def _same(judgement: Judgement, ratio: Estimate) -> ClaimVerdict:
 ENTRIES: tuple[Entry[Seen], ...] = (
     Entry(f"The round trip between one client and one server takes {_LATENCY}.", _round_trip, place="question 1"),
     Entry(
-        "The time of one call of a client that has just started is the latency.",
+        "The latency is the time of one call of a client that has just started.",
         _of_cpp(_one_call_is_the_latency),
         place="questions 1 and 3",
     ),
@@ -316,7 +324,7 @@ ENTRIES: tuple[Entry[Seen], ...] = (
         f"With one client, throughput is about {design.ONE_CLIENT_HZ:,.0f} messages/s.", _one_rate, place="question 2"
     ),
     Entry(
-        f"{_LATENCY} and {design.ONE_CLIENT_HZ:,.0f} messages/s are of the same client, one call at a time.",
+        f"{_LATENCY} and {design.ONE_CLIENT_HZ:,.0f} messages/s are of the same client, with one call at a time.",
         _of_cpp(_latency_and_rate_agree),
         place="questions 1 and 2",
     ),
@@ -333,7 +341,7 @@ ENTRIES: tuple[Entry[Seen], ...] = (
         place="question 2",
     ),
     Entry(
-        "Read as what its program printed: one client of two gets fewer messages/s than one alone.",
+        "By the rate that a client's program printed, one of two clients gets fewer messages/s than one client alone.",
         _of_cpp(_share_falls),
         place="question 2, terminal",
     ),
@@ -344,7 +352,7 @@ ENTRIES: tuple[Entry[Seen], ...] = (
     ),
     Entry("The calls are synchronous.", _calls_are_synchronous, place="question 3"),
     Entry(
-        "The server's program shows that: it registers a synchronous service.",
+        "The server's program shows that calls are synchronous: the program registers a synchronous service.",
         _of_cpp(_server_makes_calls_synchronous),
         place="question 3",
     ),

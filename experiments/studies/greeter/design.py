@@ -2,16 +2,16 @@
 
 The document timed ``SayHello`` of gRPC's C++ example with ``std::chrono::high_resolution_clock``, in containers on the
 author's machine. The document's numbers are context, since they were measured on another machine. The docstring of each
-number has the number's unit and place in the document.
+number has the unit of the number, and its place in the document.
 
 In a window a fresh load program makes 1000 calls for each client, as the original's program did. Client and server are
-in one language: C++, as in the original, or Python with grpcio. So C++ ÷ Python compares client and server at once. The
-two servers are also compared under the same client: our lean client, which uses no gRPC library.
+in one language: C++, as in the original, or Python with grpcio. So C++ ÷ Python compares clients and servers together.
+The two servers are also compared under the same client: our lean client, which uses no gRPC library.
 
 Each language has four loads: one client, two clients, one asynchronous client, and one asynchronous client with ten
 calls under way. A client's program measures the client's rate and processor time. Each language has an A/A pair with
-two clients, the largest load; both servers of the pair carry all other loads too. A language whose peer is not built is
-left out with its comparisons.
+two clients, the largest load. Both servers of the pair carry all other loads too. Where the peer of a language is not
+built, the language and its comparisons are left out.
 
 A cold run makes the same 1000 calls, and times three things separately: connecting, the first call and the other calls.
 """

@@ -4,8 +4,8 @@ An arm is one server under one load. An arm has two rates: the rate of each clie
 together. The clocks (wall clock, and processor time of client and server) give the cost of a reply. Each quantity is
 computed for each block. The interval of a quantity is Student's t interval over the logarithms of the blocks' values,
 so that the interval lies above 0. Blocks that a gate refuses are left out. Rounds in which other programs took the
-cores are left out too, except from the rate of each client. In a block of cold runs a quantity is the mean over the
-block's runs. Figures and tables have the original's numbers beside ours.
+cores are left out too. Only the rate of each client has all rounds. In a block of cold runs a quantity is the mean over
+the block's runs. Figures and tables have the original's numbers beside ours.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -61,11 +61,11 @@ class Rates:
     total_hz: Estimate
     """Replies a second of the server to all clients together."""
     client_hz: Estimate
-    """Mean, over the clients, of the replies a second to one client, in the client's own time."""
+    """Replies a second that one client gets, in the client's own time, as a mean over the clients."""
     response_us: Estimate
     """Mean time of a call."""
     wall_us: Estimate
-    """Wall-clock time for each reply of the server: 1 ÷ rate of all clients together."""
+    """Wall-clock time for each reply of the server: 1 ÷ the rate of all clients together."""
     client_cpu_us: Estimate
     """Processor time of the clients' program for each reply, with all threads."""
     server_cpu_us: Estimate
@@ -85,8 +85,9 @@ class FromCold:
     first_us: Estimate
     """Time of the first call, without connecting."""
     as_timed_us: Estimate
-    """Time of connecting and of the first call together. The original's program measured this time, since the program
-    connects within its first call."""
+    """Time of connecting and of the first call together. The original's program connected within its first call, and so
+    measured this time.
+    """
     rest_us: Estimate
     """Mean time of the other calls of a run."""
     first_over_rest: Estimate
@@ -125,8 +126,9 @@ def rates(judgement: Judgement, of: Setting) -> Rates | None:
 
 
 def _sums(judgement: Judgement, block: Block, place: int) -> dict[str, float]:
-    """Sums over an arm's windows in a block, without the windows that pairs leave out: number of replies, response
-    times, wall-clock time, and the clients' processor time. Times are in ns."""
+    """Sums over an arm's windows in a block: number of replies, response times, wall-clock time, and the clients'
+    processor time. Times are in ns. Windows that the comparison of pairs leaves out are left out here too.
+    """
     slices = block.slices
     own = used(judgement.sweep.limits, block) & (column(slices.arm) == place)
     columns = {"replies": slices.counts[ALL], "response_ns": slices.sums_ns[ALL]}
@@ -135,10 +137,10 @@ def _sums(judgement: Judgement, block: Block, place: int) -> dict[str, float]:
 
 
 def _mean_rate_hz(block: Block, place: int) -> float | None:
-    """Mean rate of the clients over the windows of an arm in a block. None without a window.
+    """Mean rate of the clients over the windows of an arm in a block, in replies a second. None without a window.
 
-    Every client makes the same number of calls in every window. So the mean (all calls ÷ all time) is the harmonic mean
-    of the clients' rates.
+    Every client makes the same number of calls in every window. So the mean (number of all calls ÷ sum of all times) is
+    the harmonic mean of the clients' rates.
     """
     rates_hz = [hz for window in block.arms[place].windows for hz in window.clients_hz]
     return harmonic_mean(rates_hz) if rates_hz else None

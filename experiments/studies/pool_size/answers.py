@@ -62,8 +62,9 @@ def one(seen: Seen) -> tuple[Answer, ...]:
 
 
 def gains_from_threads(judged: Judged) -> bool | None:
-    """True where the comparison decides that more threads answer sooner by 5 % or more. False where the comparison
-    decides otherwise. None where nothing is decided."""
+    """True where the comparison shows that more threads answer sooner by 5 % or more. False where the comparison shows
+    a smaller gain, or no gain. None where the comparison is undecided.
+    """
     if not judged.decided:
         return None
     return judged.verdict is Verdict.FASTER and not judged.by_less_than_5
@@ -229,8 +230,9 @@ def _kinds(every: Sequence[Beside]) -> Answer:
 
 
 def _beside(every: Sequence[Beside], model: str, other: str, who: str) -> Iterator[str]:
-    """Sentences that compare the closed loops of two models, ``model`` and ``other``, with equal numbers of clients and
-    equal work. Each model has its largest pool. ``who``: subject and verb of the sentences, for ``model``."""
+    """Sentences that compare two models in closed loops, with equal numbers of clients and equal work. Each model has
+    its largest pool. ``model``, ``other``: the two models. ``who``: subject and verb of the sentences, for ``model``.
+    """
     loops = grouped((each for each in every if not each.is_open), lambda each: (each.model, each.work, each.clients))
     largest = {key: max(own, key=lambda each: each.workers) for key, own in loops.items()}
     for (of, work, clients), each in largest.items():

@@ -2,8 +2,8 @@
 
 An arm is one server under one load. The measurement of an arm is the median over blocks of its throughput, or of its
 99th percentile. A prediction is for a server that shares its cores with no other program. Other programs may take the
-cores for a block or two; such blocks hardly change a median. Blocks that a gate refuses for an arm are left out of the
-arm's measurement.
+cores for a block or two. These few blocks hardly change a median. Blocks that a gate refuses for an arm are left out of
+the arm's measurement.
 
 A prediction for an arm is computed from medians of other arms, the basis (``design.basis``), over the same blocks. A
 hit is an arm whose measurement is near its prediction. Other predictions were written down before the sweep. These
@@ -12,7 +12,8 @@ fast. The earlier predictions give the rates of the open loops. Hits of earlier 
 
 The error of a prediction is measured value ÷ foretold value − 1. The smallest sufficient pool is the smallest measured
 pool whose throughput reaches ``USEFUL_SHARE`` of the highest throughput. The smallest sufficient number of clients is
-defined alike. Both numbers are found twice: from the predictions, and from the measurements.
+defined in the same way. Pool and number of clients are each found twice: from the predictions, and from the
+measurements.
 
 The gain of threads is the throughput of 16 threads ÷ the throughput of one thread. Each request computes for 1 ms and
 waits. The gain is measured for several lengths of this wait. The functions are pure.
@@ -50,18 +51,21 @@ from experiments.studies.pool_size.design import (
 from experiments.studies.pool_size.prediction import Unmeasured, foretell
 
 THROUGHPUT_WITHIN = 0.10
-"""Largest error with which a predicted throughput is a hit, as a share of the prediction."""
+"""Largest error of a predicted throughput that is a hit, as a share of the prediction."""
 
 TAIL_WITHIN = 0.25
-"""Largest error with which a predicted 99th percentile is a hit, as a share of the prediction."""
+"""Largest error of a predicted 99th percentile that is a hit, as a share of the prediction."""
 
 NEAR = 0.05
-"""Tolerance of the load in the claim on tails. The claim is about a load of ``advice.USUAL``, as a share of the
-foretold capacity. An open loop counts if its share differs from ``USUAL`` by less than the tolerance."""
+"""Tolerance of the load in the claim on tails. The claim is about open loops whose rate is ``advice.USUAL`` of the
+foretold capacity. An open loop counts where its share of the capacity differs from ``USUAL`` by less than the
+tolerance.
+"""
 
 STEPS_MIN = 3
-"""Least number of steps (pools, or numbers of clients) that tests a prediction. With two steps, every prediction is
-within one step of the measurement."""
+"""Least number of steps (pools, or numbers of clients) that can test a prediction. With two steps, no prediction can be
+more than one step from the measurement.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,8 +223,10 @@ def least_enough(rates_hz: Sequence[float]) -> int:
 
 
 def enough_between(rates_hz: Sequence[Estimate]) -> tuple[int, int]:
-    """Two indices, by the intervals of the rates: of the first rate that can reach ``USEFUL_SHARE`` of the highest
-    rate, and of the first rate that surely reaches this share. Without a sure rate, the second index is the last."""
+    """Two indices, by the intervals of the rates. The first index is of the first rate that can reach ``USEFUL_SHARE``
+    of the highest rate. The second index is of the first rate that surely reaches this share. Where no rate surely
+    reaches the share, the second index is the last.
+    """
     can_hz = USEFUL_SHARE * max(each.low for each in rates_hz)
     earliest = next(place for place, rate in enumerate(rates_hz) if rate.high >= can_hz)
     for place, rate in enumerate(rates_hz):
@@ -231,8 +237,9 @@ def enough_between(rates_hz: Sequence[Estimate]) -> tuple[int, int]:
 
 
 def asked(seen: Seen) -> tuple[Setting, ...]:
-    """Settings of the arms on which no prediction rests, and for which a prediction was written down before the sweep.
-    The order is the sweep's."""
+    """Settings of arms for which a prediction was written down before the sweep. Arms on which predictions rest are
+    left out. The settings are in the sweep's order.
+    """
     sweep = seen.main.sweep
     bases = {arm for each in sweep.arms for arm in basis(each.setting)}
     written = {each.setting for each in seen.foretold}
@@ -285,14 +292,16 @@ def _beside(judgement: Judgement, foretold: Foretold, written: Foretold) -> Besi
 
 
 def of_pools(every: Sequence[Beside], least: int = STEPS_MIN) -> tuple[Ladder, ...]:
-    """Ladders (see ``Ladder``) whose steps are pool sizes. All steps of a ladder have the largest number of clients.
-    Every server and work with at least ``least`` pools has a ladder."""
+    """Ladders (see ``Ladder``) whose steps are pool sizes. All steps of a ladder have the largest number of clients. A
+    server and work has a ladder where at least ``least`` pools were measured.
+    """
     return _ladders(every, "workers", "connections", least)
 
 
 def of_clients(every: Sequence[Beside]) -> tuple[Ladder, ...]:
-    """Ladders (see ``Ladder``) whose steps are numbers of clients. All steps of a ladder have the largest pool. Every
-    server and work with at least ``STEPS_MIN`` numbers has a ladder."""
+    """Ladders (see ``Ladder``) whose steps are numbers of clients. All steps of a ladder have the largest pool. A
+    server and work has a ladder where at least ``STEPS_MIN`` numbers were measured.
+    """
     return _ladders(every, "connections", "workers", STEPS_MIN)
 
 

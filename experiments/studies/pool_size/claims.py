@@ -1,8 +1,8 @@
 """Claims that were made before the measurement, each with its verdict. Pure functions.
 
-The claims are common advice on Python's threads, and the accuracy that the model promises. The verdicts on comparisons
+The claims are common advice on Python's threads, and the accuracy that the model promises. Verdicts on comparisons
 decide a claim about pools. A claim about predicted throughputs counts arms (an arm is one server under one load). An
-arm counts as within the limit only where its whole interval is within the limit, and as outside only where its whole
+arm counts as within the limit where its whole interval is within the limit. An arm counts as outside where its whole
 interval is outside. No claim is judged before the sweep is at a look (a declared number of blocks).
 """
 
@@ -30,7 +30,9 @@ from experiments.studies.pool_size.beside import (
 from experiments.studies.pool_size.design import NO_GIL, Work, model_of, work_of
 
 HITS, OF_ARMS = 10, 12
-"""Share of the arms whose whole interval must be within the limit, to confirm the claim on throughput: 10 of 12."""
+"""Numbers of arms for the claim on throughput. The claim is confirmed where the whole interval is within the limit in
+at least 10 of 12 arms.
+"""
 
 ARMS_MIN = 12
 """Fewest arms that can decide the claim on throughput."""
@@ -95,8 +97,10 @@ def _has_one_core(seen: Seen) -> bool:
 
 
 def _all(judgement: Judgement, own: Sequence[Comparison], gain: bool) -> Finding:
-    """Finding on a claim that more threads gain in all comparisons ``own`` (``gain`` is True), or in none of them
-    (``gain`` is False). A comparison without a value keeps the claim open."""
+    """Finding on a claim about all comparisons in ``own``. Where ``gain`` is True, the claim is that more threads gain
+    in every comparison. Where ``gain`` is False, the claim is that more threads gain in no comparison. A comparison
+    without a value keeps the claim open.
+    """
     judged = [judgement.judged[each.name] for each in own if each.name in judgement.judged]
     if not own:
         return _NOT_MEASURED

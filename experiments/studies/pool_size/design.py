@@ -6,18 +6,18 @@ does in addition to the Lookup or Trade. The study has three sweeps.
 ``pool_one`` comes first, and measures one client of one worker. The predictions from this sweep give the rates of the
 open loops.
 
-The main sweep has a row for each model and work. A row has every pool with the most clients, every number of clients on
-the largest pool, and an open loop at shares of the predicted capacity. The main sweep also measures the arms of
-``pool_one`` again, by turns with the rows, and the predictions rest on these arms. So a prediction and its measurement
-are of the same minutes: a shared machine may be twice as fast in one minute as in another. The servers of a group start
-just before the turn of the group, since the sweep has more servers than may be alive at once.
+The main sweep has a row for each model and work. A row has three kinds of arms: every pool with the most clients, every
+number of clients on the largest pool, and an open loop at shares of the predicted capacity. The main sweep also
+measures the arms of ``pool_one`` again, by turns with the rows, and the predictions rest on these arms. So a prediction
+and its measurement are of the same minutes: a shared machine may be twice as fast in one minute as in another. The
+servers of a group start just before the turn of the group, since the sweep has more servers than may be alive at once.
 
 ``pool_lookups`` measures the pure Lookup in slices: the pool has a small effect on a pure Lookup, and slices show small
 effects.
 
-Server and load have a core each, except where the server can use a second core. Work that hashes releases the GIL, a
-free-threaded Python has no GIL, and each of two processes has its own GIL. Such a server and its load are bound to no
-core.
+Server and load have a core each, except where the server can use a second core. A server can use a second core in three
+cases: its work hashes and so releases the GIL, its Python has no GIL, or it has two processes with a GIL each. Then
+neither server nor load is bound to a core.
 """
 
 from collections.abc import Iterator
@@ -72,11 +72,13 @@ SHARES = (0.5, 0.7, 0.9)
 
 SMOKE_ROUNDS = 2
 """Number of rounds in a block of ``pool_lookups`` at the scale ``smoke``. ``rows`` recognizes this scale by the number.
-The looks cannot tell the scale, because ``run`` changes the looks of a part that is measured first."""
+The scale's looks cannot serve for this, because ``run`` changes the looks of a part that is measured first.
+"""
 
 NOMINAL_HZ = 100.0
-"""Assumed capacity, in requests a second, of an open loop's server before there is a prediction. Estimates of a run's
-duration do not depend on the rate."""
+"""Capacity, in requests a second, that an open loop's server is assumed to have before there is a prediction. Estimates
+of a run's duration do not depend on this rate.
+"""
 
 BUSY = 64
 """Number of connections that keep one worker busy. No arm has more connections."""
@@ -100,7 +102,8 @@ class Work(Inside):
 @dataclass(frozen=True, slots=True)
 class Row:
     """A model and a work, with the pools and loads to be measured. Every pool is measured with the largest number of
-    clients, and every number of clients on the largest pool."""
+    clients. Every number of clients is measured on the largest pool.
+    """
 
     model: str
     """Name of the model."""
@@ -230,8 +233,9 @@ def pool_one(scale: Scale) -> Sweep:
 
 
 def _of_one(scale: Scale) -> Iterator[Group]:
-    """Groups of the arms on which predictions rest, for each model and placement of the scale. An arm has a worker with
-    one client, a busy worker, a worker that waits, or for durable trades a worker that commits."""
+    """Groups of the arms on which predictions rest, for each model and placement of the scale. The kinds of arms are: a
+    worker with one client, a busy worker, a worker that waits, and for durable trades a worker that commits.
+    """
     wanted = dict.fromkeys(one(row.base) for row in rows(scale))
     for plain in dict.fromkeys(no_work(each) for each in wanted):
         yield Group((Arm(plain), busy(plain)))
@@ -279,8 +283,9 @@ def busy(plain: Setting) -> Arm:
 
 
 def probes(plain: Setting) -> tuple[Arm, ...]:
-    """Arms of one worker whose requests wait. On an event loop many requests wait at once, so an event loop also has
-    such an arm with a busy worker."""
+    """Arms of one worker whose requests wait. On an event loop many requests wait at once. So an event loop also has
+    such an arm with a busy worker.
+    """
     if plain["dispatch"] != "loop":
         return (Arm(plain.but(io_ms=PROBE_MS)),)
     waits = plain.but(io_ms=LOOP_PROBE_MS)
@@ -310,7 +315,9 @@ def _compared(row: Row) -> tuple[Comparison, ...]:
 
 
 def _in_groups(arms: tuple[Arm, ...]) -> Iterator[Group]:
-    """Groups of the largest allowed size. Compared arms must stand first in ``arms``, so that they share a group."""
+    """Groups of the arms, each of the largest allowed size. Compared arms must stand first in ``arms``: they then share
+    a group.
+    """
     most = GROUP_ARMS[-1]
     return (Group(arms[begin : begin + most]) for begin in range(0, len(arms), most))
 

@@ -149,7 +149,7 @@ def _line(own: Sequence[Beside], name: str, over: str = "workers") -> Line:
 
 
 LIMITS = {"gil": "interpreter", "cores": "cores", "workers": "pool"}
-"""Words for the limiting resource of a prediction (the first to be busy all the time), by the resource's name."""
+"""Words for the resource that limits the throughput in a prediction, by the resource's name."""
 
 
 def sections(seen: Seen) -> tuple[Section, ...]:
@@ -216,7 +216,7 @@ def tail_table(every: Sequence[Beside]) -> str:
 
 
 def _tail_error(ratio: Estimate | None) -> tuple[str, str]:
-    """Texts for a 99th percentile: the error of its prediction, and ``yes`` where the prediction is near."""
+    """Two texts for a 99th percentile: the error of its prediction, and ``yes`` where the error is small."""
     if ratio is None:
         return NOTHING, NOTHING
     return f"{100 * (ratio.value - 1):+.0f} %", "yes" if abs(ratio.value - 1) <= TAIL_WITHIN else "**no**"
@@ -250,7 +250,7 @@ def ladder_table(ladders: Sequence[Ladder]) -> str:
 
 
 def _between(of: Ladder) -> str:
-    """Text of the steps that can be the smallest sufficient step, by the intervals: ``4 to 16``."""
+    """Text of the steps that may be the smallest sufficient step, by the intervals of the measurements: ``4 to 16``."""
     ends = dict.fromkeys((of.steps[of.earliest], of.steps[of.latest]))
     return " to ".join(map(str, ends))
 

@@ -148,8 +148,9 @@ def _response_s(judgement: Judgement, arm: Arm) -> float:
 
 
 def _seen(judgement: Judgement, arm: Arm, of: Callable[[Sweep, Block, int], float | None]) -> float:
-    """Median of an arm's quantity over the blocks. ``of``: gives the quantity in a block. Raises Unmeasured where no
-    block has a value."""
+    """Median of an arm's quantity over the blocks. ``of``: function that gives the quantity in a block. Raises
+    Unmeasured where no block has a value.
+    """
     place = judgement.sweep.arms.index(arm)
     found = [each for block in judgement.blocks if (each := of(judgement.sweep, block, place)) is not None]
     if not found:

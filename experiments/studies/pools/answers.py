@@ -42,7 +42,9 @@ TITLES: Mapping[Measure, str] = {
     "response": f"time of a request with {ONE} connection, {POOL} threads",
     "cpu": f"processor time of a request with {AT} connections, {POOL} threads",
 }
-"""Ends of the titles of figures of ratios, by measure. Time and processor time are measured under different loads."""
+"""Last words of the titles of figures of ratios, by measure. Time and processor time are measured under different
+loads.
+"""
 
 NOT_CONCLUDED = (
     "How many requests a server takes on connections that stay.",
@@ -64,9 +66,9 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
 
 
 def _told(judgement: Judgement, sides: Mapping[str, tuple[str, str]]) -> dict[str, str]:
-    """Sentences on the measured comparisons, by name: for GET and PUT, of time and of processor time.
+    """Sentences on the measured comparisons, by name: for GET and PUT, each for time and for processor time.
 
-    ``sides``: texts for both arms of a comparison, by the beginning of the comparison's name.
+    ``sides``: texts for the two arms of a comparison, by the first words of the comparison's name.
     """
     told = {}
     for begin, measure, verb in product(sides, MEASURES, VERBS):
@@ -96,8 +98,9 @@ def _languages(seen: Seen) -> Answer:
 
 
 def _at_its_levels(seen: Seen) -> Iterator[str]:
-    """Sentence on time in Rust ÷ time in Go, from the cells. The cells have the document's numbers of connections; the
-    sweep by turns has only one connection for times. Empty where the cells were not measured."""
+    """Sentence on time in Rust ÷ time in Go, from the cells. The cells have the document's numbers of connections. The
+    sweep by turns measures times with one connection only. Empty where the cells were not measured.
+    """
     names = [f"rust_go_response_ms_{verb}" for verb in VERBS]
     cells = seen.of(TableJudged)
     own = [] if cells is None else [cells.judged[name] for name in names if name in cells.judged]
@@ -140,8 +143,9 @@ def _pool(cells: TableJudged) -> Answer:
 
 
 def _of_languages(cells: TableJudged, name: str, quantities: Sequence[str]) -> Iterator[str]:
-    """Sentences, one for each quantity. A sentence has a ratio for every measured language. ``name``: beginning of the
-    ratios' names."""
+    """Sentences, one for each quantity. A sentence has a ratio for every measured language. ``name``: first words of
+    the ratios' names.
+    """
     for quantity in quantities:
         found = (cells.judged.get(f"{name}_{quantity}_{language}") for language in LANGUAGES)
         told = "; ".join(words(each) for each in found if each is not None)

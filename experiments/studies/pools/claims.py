@@ -1,9 +1,9 @@
 """The replication card: the document's nine conclusions, its stress test, and its closing sentence.
 
-Verdicts on declared ratios make a claim CONFIRMED or CONTRADICTED; for the claim on the stress test, errors and wrong
-keys decide. With too few blocks a ratio has no verdict, and decides nothing. A cell is a fresh server under one load. A
-claim about every cell is confirmed where the verdict on each cell agrees with the claim; one cell that disagrees
-contradicts the claim. One ratio over all cells decides a claim about all cells together. For a claim with the word
+Verdicts on declared ratios make a claim CONFIRMED or CONTRADICTED. Errors and wrong keys decide the claim on the stress
+test. With too few blocks a ratio has no verdict, and decides nothing. A cell is a fresh server under one load. A claim
+about every cell is CONFIRMED where the verdict on each cell agrees with the claim, and CONTRADICTED where the verdict
+on one cell disagrees. One ratio over all cells decides a claim about all cells together. For a claim with the word
 "far" or "much" this module sets a bound. A claim is NOT TESTABLE where a server that the claim needs is not built here.
 """
 
@@ -40,19 +40,25 @@ NOT_HERE = "A server that it needs is not built here: `make peers` says how. The
 NOT_MEASURED = "Not measured in this run: `python -m experiments run pools`."
 
 ALMOST = 0.9
-"""Least share of the cells that confirms a claim with the words "almost always"."""
+"""Least share of the cells that confirms a claim with the words "almost always". A cell is a fresh server under one
+load.
+"""
 
 FAR_LESS = 0.9
-"""Largest ratio of processor use that counts as far less. With 2 threads the document's Rust server uses 0.89 times as
-much as the Go server, as the geometric mean of six cells."""
+"""Largest ratio of processor use that counts as "far less". In the document, with 2 threads, the ratio Rust ÷ Go is
+0.89, as the geometric mean of six cells.
+"""
 
 MUCH_LESS = 1 / 1.5
-"""Largest ratio of memory that counts as much less. In the document's 36 pairs Rust takes at most 0.61 times as much as
-Go."""
+"""Largest ratio of memory that counts as "much less". In the document's 36 pairs of cells the ratio Rust ÷ Go is at
+most 0.61.
+"""
 
 MUCH_MORE = 10.0
-"""Least growth of latency up to 1,000 connections that counts as much. In the document the latency with 1,000
-connections is about ten times the latency with 100, and far more than ten times the latency with 10."""
+"""Least growth of latency up to 1,000 connections that counts as "much". In the document the latency with 1,000
+connections is about ten times the latency with 100 connections, and far more than ten times the latency with 10
+connections.
+"""
 
 SAMPLES_MIN = sum(row.samples for row in original.JMETER if row.kind == "TOTAL") // len(BOTH)
 """Least number of requests to each server with which the stress test decides its claim."""
@@ -64,8 +70,9 @@ def claims(seen: Seen) -> tuple[Claim, ...]:
 
 
 def _claim(entry: Entry[Measured], seen: Seen) -> Claim:
-    """Claim with its verdict. The sentences on a numbered conclusion end with the size of a cell, since the document
-    drew these conclusions from its tables of cells."""
+    """Claim with its verdict. Where the claim is a numbered conclusion, its sentences end with the size of a cell: the
+    document drew these conclusions from its tables of cells.
+    """
     cells = seen.of(TableJudged)
     if cells is None:
         return Claim(entry.text, "NOT TESTABLE", NOT_MEASURED)
@@ -119,8 +126,8 @@ def all_are(wanted: Verdict, judged: Sequence[CellJudged | None], bound: float =
 
     CONFIRMED where each ratio has the verdict ``wanted``, and an interval on the claim's side of the bound.
     CONTRADICTED where a ratio has the opposite verdict, or an interval on the other side of the bound. A ratio with the
-    verdict EQUIVALENT decides nothing where its interval lies on the claim's side. Otherwise this ratio contradicts the
-    claim.
+    verdict EQUIVALENT contradicts the claim, unless its interval lies on the claim's side; then the ratio decides
+    nothing.
     """
     return joined([_one_is(wanted, each, bound) for each in judged])
 
@@ -163,10 +170,10 @@ def _told(judged: Sequence[CellJudged | None]) -> str:
 
 
 def _processor(name: str, wanted: Verdict) -> Callable[[Measured], Finding]:
-    """Function that judges a claim by ratios of the share of the processor, one ratio in each language. The text also
-    has the ratios of processor time a request.
+    """Function that judges a claim by the share of the processor, with one ratio in each language. The text also has
+    the ratios of processor time a request.
 
-    ``name``: beginning of the ratios' names. ``wanted``: verdict that confirms the claim.
+    ``name``: first words of the ratios' names. ``wanted``: verdict that confirms the claim.
     """
 
     def finding(of: Measured) -> Finding:
@@ -225,8 +232,9 @@ def _rust_takes_less_memory(of: Measured) -> Finding:
 
 
 def _by_turns(seen: Seen) -> str:
-    """Sentence on time in Rust ÷ time in Go, from the sweep by turns. There the load is not the limit. Empty where this
-    ratio was not measured."""
+    """Sentence on time in Rust ÷ time in Go, from the sweep by turns. In this sweep the load is not the limit. Empty
+    where this ratio was not measured.
+    """
     own = (seen.main.judged.get(f"rust_go_{verb}") for verb in VERBS)
     told = "; ".join(f"{each.comparison.title} is {ratio_with_ends(each.typical)}" for each in own if each)
     return f"Measured by turns with 1 connection, the load is not the limit: {told}." if told else ""
@@ -324,23 +332,30 @@ def _rust_wins_otherwise(of: Measured) -> Finding:
 ENTRIES: tuple[Entry[Measured], ...] = (
     Entry("1. A larger pool takes more of the processor, in both languages.", _processor("pool", Verdict.MORE)),
     Entry(
-        "2. Rust takes far less of the processor until the pool exceeds the system's threads; then Go does.",
+        "2. Rust takes far less of the processor until the pool has more threads than the system; then Go takes less.",
         _go_leads_past_the_threads,
     ),
     Entry(
-        "3. At a fixed pool, more connections take less of the processor, in both.",
+        "3. With a pool of fixed size, more connections take less of the processor, in both languages.",
         _processor("connections", Verdict.LESS),
     ),
-    Entry("4. A larger pool takes more memory in both, in Rust by a larger factor.", _pool_takes_memory),
+    Entry("4. A larger pool takes more memory in both languages, by a larger factor in Rust.", _pool_takes_memory),
     Entry("5. Rust takes much less memory in every case.", _rust_takes_less_memory),
     Entry("6. Rust answers faster on average in every case.", _rust_is_faster),
-    Entry("7. Rust's transfer rate is higher almost always, received and sent.", _rust_transfers_more),
     Entry(
-        "8. With 1,000 connections latency grows much and processing slows; Go connects sooner and processes slower.",
+        "7. Rust almost always has a higher transfer rate than Go, for received and for sent bytes.",
+        _rust_transfers_more,
+    ),
+    Entry(
+        "8. With 1,000 connections latency grows much, and processing gets slower. Go connects sooner than Rust, but "
+        "processes slower.",
         _many_connections,
     ),
     Entry("9. A PUT takes more resources than a GET.", _put_takes_more),
     Entry("Stress test: both servers answer 40,000 requests of three kinds with 0 % errors, so they work.", _no_errors),
-    Entry("Closing: Go is the choice where the pool must grow; Rust is ahead in all else.", _rust_wins_otherwise),
+    Entry(
+        "Closing: Go is the better choice where the pool must grow; Rust is better in all other respects.",
+        _rust_wins_otherwise,
+    ),
 )
 """The document's conclusions from its tables, its stress test, and its closing sentence, in the document's order."""

@@ -6,8 +6,8 @@ server and load. A free cell has all cores for both, for the claims about the sh
 ``paper`` each cell is measured pinned and free; other profiles have fewer free cells.
 
 The **sweep** by turns has an A/A pair, and compares all languages side by side, and a debug build with a release build.
-Every load opens a connection for each request, as the original did. The load is our C client for HTTP/1.1, since ``ab``
-was the limit in every cell of the original.
+Every load opens a connection for each request, as the original did. The load program is our C client for HTTP/1.1,
+since the original's load program ``ab`` was the limit in every cell.
 """
 
 from collections.abc import Iterator, Sequence
@@ -62,27 +62,32 @@ POOLS = (2, 4, 8, 16, 32, 64)
 QUICK_POOLS = (2, 8, 64)
 
 FEW, MANY = 2, 64
-"""Numbers of threads in the smallest and the largest pool. Growth with the pool is the value with ``MANY`` ÷ the value
-with ``FEW``."""
+"""Numbers of threads in the smallest and the largest pool. Growth with the pool is the value with ``MANY`` threads ÷
+the value with ``FEW`` threads.
+"""
 
 POOL = 8
 """Number of threads of every server in the sweep by turns."""
 
 ONE, AT = 1, 100
 """Numbers of connections in the sweep by turns: ``ONE`` for times, ``AT`` for processor time. Times need one
-connection: with more connections the load is the limit. Processor time is measured in the server alone, and so does not
-depend on the limit of the load."""
+connection: with more connections the load is the limit. Processor time is measured in the server alone. So the load
+does not distort it.
+"""
 
 QUICK_REQUESTS, SMOKE_REQUESTS = 2000, 1000
-"""Least numbers of requests in a cell, by profile. A cell with many connections has more."""
+"""Least number of requests in a cell: ``SMOKE_REQUESTS`` in a short scale, ``QUICK_REQUESTS`` in the profile ``quick``.
+A cell with many connections has more requests.
+"""
 
 QUICK_BLOCKS, PAPER_BLOCKS = 10, 12
 """Numbers of blocks of the table of cells. 10 blocks can decide a family of 18 ratios; 12 blocks can decide a family of
 36."""
 
 WINDOW = Windows(warm_up_s=0.05, duration_s=0.1)
-"""Windows of the sweep by turns. The windows are short and many, so that a slow moment of the machine meets both
-servers of a pair."""
+"""Windows of the sweep by turns. There are many short windows, so a slow moment of the machine meets both servers of a
+pair.
+"""
 
 KEYS, SMOKE_KEYS = 10_000, 200
 """Number of keys for each kind of request in the stress test; ``SMOKE_KEYS`` in a short scale."""
@@ -143,8 +148,9 @@ def pools(scale: Scale) -> Sweep:
 
 
 def _languages(verb: str, above: Arm, below: Arm) -> Iterator[Comparison]:
-    """Comparisons of the pairs of languages. Rust ÷ Go and Go ÷ Python are headlines; Rust ÷ Python follows from these
-    two."""
+    """Comparisons of the pairs of languages. Rust ÷ Go and Go ÷ Python are headlines. Rust ÷ Python is no headline,
+    since it follows from these two.
+    """
     one, other = (arm.setting.text("language") for arm in (above, below))
     title = f"{verb.upper()}, {POOL} threads: {one.capitalize()} ÷ {other.capitalize()}"
     executor = ("executor",) if "python" in (one, other) else ()  # a peer has its own pool, and none of our executors
@@ -192,8 +198,9 @@ Cells = Sequence[Cell]
 
 
 def _places(cells: Cells, pinned: bool = True, **levels: Level) -> tuple[int, ...]:
-    """Indices of the cells in ``cells`` that have these levels. ``pinned``: True for pinned cells, False for free
-    cells."""
+    """Indices in ``cells`` of the cells that have these levels. ``pinned``: True for pinned cells, False for free
+    cells.
+    """
     return tuple(
         place
         for place, each in enumerate(cells)
@@ -255,8 +262,9 @@ def _crossing(cells: Cells) -> Iterator[CellRatio]:
 
 
 def _within_language(cells: Cells, language: str) -> Iterator[CellRatio]:
-    """Ratios within a language: of the largest pool ÷ the smallest, of the most connections ÷ the fewest, and of PUT ÷
-    GET."""
+    """Ratios within a language: the largest pool ÷ the smallest pool, the most connections ÷ the fewest connections,
+    and PUT ÷ GET.
+    """
     named, last, first = language.capitalize(), CONNECTIONS[-1], CONNECTIONS[0]
     of_pools, of_connections = f"{named}: {MANY} threads ÷ {FEW}", f"{named}: {last:,} connections ÷ {first}"
     for quantity, pinned in (("cpu_percent", False), ("cpu_us", True), ("memory_mib", True), ("response_ms", True)):
@@ -271,8 +279,9 @@ def _within_language(cells: Cells, language: str) -> Iterator[CellRatio]:
 
 
 def stress(scale: Scale) -> StressPlan:
-    """Plan of the stress test: 40,000 requests (800 in a short scale) to each server, of three kinds at once. The kinds
-    are reads, new keys, and two updates of each known key."""
+    """Plan of the stress test. Each server gets 40,000 requests (800 in a short scale), of three kinds at once: reads,
+    new keys, and two updates of each known key.
+    """
     keys = SMOKE_KEYS if is_short(scale) else KEYS
     entity, at = '{"id":{id},"description":"entity {id}","value":0.5}', "/entities/{id}"
     update = '{"id":{id},"description":"update {turn} of {id}","value":{turn}.5}'

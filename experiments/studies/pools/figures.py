@@ -1,9 +1,9 @@
 """Figures and tables of the study ``pools``: the document's numbers beside ours, and the document's faults.
 
 The document has only tables. For three columns of its tables 1 and 2 (mean time, processor, memory) a figure here draws
-lines over the size of the pool. The document's figures 1 and 2 are pictures of JMeter's tables; here both are one
-figure of throughput. A further figure has the processor time of a request over the number of connections. The table of
-ratios has a row for each declared ratio over several cells. The functions are pure.
+lines over the size of the pool. The document's figures 1 and 2 are pictures of JMeter's tables. Here one figure of
+throughput replaces both. A further figure has the processor time of a request over the number of connections. The table
+of ratios has a row for each declared ratio over several cells. The functions are pure.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -29,7 +29,8 @@ DRAWN = {
     "memory_percent": ("memory", "Memory of the server", "Memory, % of the machine's", True),
 }
 """Figures, by the column of tables 1 and 2 that a figure draws. An entry has a name, a title, the label of the axis,
-and True where our cells in the figure are pinned (False where they are free)."""
+and True or False: True where the figure has our pinned cells, False where the figure has our free cells.
+"""
 
 HOLLOW = f"{LIMITED}; so is all of the document"
 
@@ -95,8 +96,9 @@ def _lines_of_document(points: Sequence[tuple[str, float, float]], limited: bool
 
 
 def _printed(row: original.Row, quantity: str) -> float:
-    """Value of a column in a row of the document. The mean time is computed from the total time, because five printed
-    means contradict Little's law."""
+    """Value of a column in a row of the document. The mean time is computed from the total time, because five of the
+    printed means contradict Little's law.
+    """
     return row.little_ms if quantity == "response_ms" else float(getattr(row, quantity))
 
 

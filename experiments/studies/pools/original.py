@@ -2,8 +2,8 @@
 
 The numbers are of another machine, and the load program ``ab`` was the limit in all 72 cells. So the numbers are
 context for ours. In tables 1 and 2 the percentages are from ``pidstat``: of one core, and of the machine's memory. All
-other numbers there are from ``ab``, which prints the times of connecting and processing in whole milliseconds. The
-tables are read once, when the module is imported. The public functions are pure.
+other numbers in these tables are from ``ab``. It prints the times of connecting and processing in whole milliseconds.
+The tables are read once, when the module is imported. The public functions are pure.
 """
 
 import csv
@@ -24,7 +24,8 @@ total time ÷ requests), as a share. Rounding explains a difference up to this s
 @dataclass(frozen=True, slots=True)
 class Row:
     """Row of table 1 or table 2, as printed, for one cell. ``pool`` is the number of threads. Percentages are of one
-    core and of the machine's memory, as means and as maxima (``_max``)."""
+    core and of the machine's memory. They are means; fields that end with ``_max`` are maxima.
+    """
 
     language: str
     pool: int
@@ -107,8 +108,9 @@ def rust_not_faster(request: str) -> tuple[tuple[Row, Row], ...]:
 
 
 def pool_lowers(quantity: str, request: str) -> tuple[tuple[str, int], ...]:
-    """Languages and numbers of connections for which 64 threads took no more of a quantity than 2 threads. The
-    document's conclusions 1 and 4 say otherwise."""
+    """Languages and numbers of connections for which a server with 64 threads took no more of a quantity than the
+    server with 2 threads. The document's conclusions 1 and 4 say otherwise.
+    """
     few, many = (
         {(each.language, each.connections): each for each in TABLES[request] if each.pool == n} for n in (2, 64)
     )
@@ -117,8 +119,9 @@ def pool_lowers(quantity: str, request: str) -> tuple[tuple[str, int], ...]:
 
 
 def go_connects_later(request: str) -> tuple[int, ...]:
-    """Sizes of the pool with which, at 1000 connections, connecting to Go took longer than connecting to Rust. The
-    document's conclusion 8 says otherwise."""
+    """Sizes of the pool for which, at 1000 connections, connecting to Go took longer than connecting to Rust. The
+    document's conclusion 8 says otherwise.
+    """
     return tuple(
         rust.pool for rust, go in pairs(request) if rust.connections == 1000 and go.connect_ms > rust.connect_ms
     )

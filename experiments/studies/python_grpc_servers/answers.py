@@ -33,8 +33,9 @@ ESTIMAND = "calls a second of one closed loop; server and load have a core each,
 
 
 def answers(seen: Seen) -> tuple[Answer, ...]:
-    """Answers on two ratios: calls a second of every server ÷ calls a second of grpcio, and processor time a call on
-    ``grpc_static`` ÷ processor time a call on pygrpc-native."""
+    """Answers on two ratios. The first ratio is calls a second of every server ÷ calls a second of grpcio. The second
+    ratio is processor time a call on ``grpc_static`` ÷ processor time a call on pygrpc-native.
+    """
     judged = seen.main.judged
     told = {load: _times(seen.main, *load) for load in loads()}
     costs_of = {load: judged[cost_name(*load)] for load in loads() if cost_name(*load) in judged}
@@ -73,8 +74,9 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
 
 
 def _times(judgement: Judgement, connections: int, client: str) -> str:
-    """Sentences on one load: the connections and calls of the load, then each server's calls a second ÷ grpcio's calls
-    a second. Empty without comparisons."""
+    """Sentences on one load. The sentences name the load's connections and calls, and then give each server's calls a
+    second ÷ grpcio's calls a second. Empty without comparisons.
+    """
     shown = [
         f"With {server.replace(',', ' on', 1)}: {bounded(judgement, one)}."
         for server in SERVERS
@@ -119,8 +121,9 @@ def _shown(of: Estimate | None) -> str:
 
 
 def memory(judgement: Judgement) -> str:
-    """Table of each server's memory in MiB after all loads of a block. A page that several processes share is divided
-    among them."""
+    """Table of each server's memory in MiB after all loads of a block. A page of memory that several processes share is
+    divided among these processes.
+    """
     lines, blocks = [], judgement.blocks
     for server in SERVERS:
         key = arm_of(server, *DECIDING).server

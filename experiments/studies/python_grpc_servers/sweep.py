@@ -1,9 +1,9 @@
 """The sweep of ``python_grpc_servers``: a greeter on every gRPC server for Python, under two load programs.
 
 Each server is started as its documentation says (``experiments/services/grpc_servers.py``); a pool has eight threads.
-``grpc_static``, our own server, runs the same generated servicer twice: on a pool of eight threads, and on the thread
-that reads the connections. h2load sends the same header block in every call. The other load program, on grpc-go, sends
-a deadline and a new traceparent in each call. Server and load have a core each.
+Our own server ``grpc_static`` runs the same generated servicer. It is measured twice: with a pool of eight threads, and
+with calls on the thread that reads the connections. h2load sends the same header block in every call. The other load
+program, on grpc-go, sends a deadline and a new traceparent in each call. Server and load have a core each.
 
 In a closed loop the calls a second are the connections ÷ the time of a call. So grpcio's time ÷ a server's time is the
 server's calls a second ÷ grpcio's calls a second. A server is left out where its package is not installed.
@@ -25,11 +25,12 @@ CLIENTS: Mapping[str, Mapping[str, Level]] = {
     "h2load": {"client": "h2load"},
     GRPC_GO: {"client": GRPC_GO, "headers": "traceparent", "deadline_ms": 2000.0},
 }
-"""Levels of the load's factors, by load program."""
+"""Levels of the factors that describe a load, by load program."""
 
 CONNECTIONS: Mapping[str, tuple[int, ...]] = {"h2load": (1, 16, 64), GRPC_GO: (1, 16, 256)}
-"""Numbers of connections, by load program. h2load has at most 64, since with 256 connections to pygrpc-native h2load
-hangs at the end of some windows."""
+"""Numbers of connections, by load program. h2load has at most 64 connections: with 256 connections to pygrpc-native,
+h2load hangs at the end of some windows.
+"""
 
 BLOCKS: Mapping[str, str] = {
     "h2load": "the same header block in each call",
@@ -96,13 +97,14 @@ def arm_of(server: str, connections: int, client: str) -> Arm:
 
 
 def times_name(server: str, connections: int, client: str) -> str:
-    """Name of the comparison of the time of a call on grpcio with the time on another server, under a load."""
+    """Name of a comparison under a load: time of a call on grpcio ÷ time of a call on another server."""
     return f"{SERVERS[server].text('service')} {SERVERS[server].text('executor')} at {connections}, {client}"
 
 
 def cost_name(connections: int, client: str) -> str:
-    """Name of the comparison of processor time a call on ``grpc_static`` with processor time a call on pygrpc-native,
-    under a load."""
+    """Name of a comparison under a load: processor time a call on ``grpc_static`` ÷ processor time a call on
+    pygrpc-native.
+    """
     return f"processor time at {connections}, {client}"
 
 

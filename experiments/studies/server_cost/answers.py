@@ -1,6 +1,6 @@
 """Answers, figures and tables of the parts ``server_cost``, ``languages`` and ``options``. Pure functions.
 
-Modules of other parts also use the tables, and the functions that make rows and panels of figures.
+Modules of other parts also use the functions that make tables, and the rows and panels of figures.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -46,12 +46,14 @@ NOT_CONCLUDED = (
 
 
 def answers(seen: Seen) -> tuple[Answer, ...]:
-    """Answers of the part ``server_cost``: gRPC compared with sockets, and the stock service with a bare echo."""
+    """Answers of the part ``server_cost``: gRPC compared with sockets, and a Lookup compared with a bare echo."""
     return _transport(seen.main), _service(seen.main)
 
 
 def sections(seen: Seen) -> tuple[Section, ...]:
-    """Sections with the tables of goals and of arms; and of servers alone, where servers were measured alone."""
+    """Sections with the tables of goals and of arms. A further section has the table of servers alone, where servers
+    were measured alone.
+    """
     told = (goal_section(goals(seen.main, _servers(seen))), *arms(seen))
     return (*told, Section("Servers by themselves", alone_table(_servers(seen)))) if _servers(seen) else told
 
@@ -112,8 +114,9 @@ def of_languages(seen: Seen) -> tuple[Picture, ...]:
 
 
 def languages(seen: Seen) -> tuple[Answer, ...]:
-    """Answers on the processor time that gRPC's protocol and implementation cost, and on servers in Go and Rust,
-    compared with our server in Python."""
+    """Answers on two questions: the processor time that gRPC's protocol and implementation cost, and the processor time
+    on servers in Go and Rust, compared with our server in Python.
+    """
     apart = "What does gRPC's protocol cost the server, and what does its implementation?"
     python = "What does Python cost: the same service in Go and in Rust?"
     said = {

@@ -1,11 +1,11 @@
 """Durable trades on sockets: a store on the disk, compared with the same server in memory and with a bare fdatasync.
 
 The load program is ``load.c``. Its traders (connections) wait for each reply, all trade the same stock, and send no
-request ids. Server and load have a core each. Stores lie in the working folder.
+request ids. Server and load have a core each. The stores' files lie in the working folder.
 
 The server with a bare fdatasync is ``epoll_server --fdatasync``, one thread of Python. For each request this server
-only writes two pages of a file, as a commit of one trade does. The server answers once the pages are on the disk. So
-this server is faster than any server with one commit for each trade. The file lies in the working folder, too.
+writes two pages of a file to the disk, as the commit of one trade does, and then answers. The server does nothing else.
+So this server is faster than any server with one commit for each trade. The file lies in the working folder, too.
 
 In a closed loop the time of a request is the number of traders ÷ the throughput. So A's time ÷ B's time is B's
 throughput ÷ A's throughput.
@@ -40,8 +40,9 @@ SYNC = "time with a bare fdatasync"
 _OTHER = ("service", "store")
 
 SYNCS = ".venv/bin/python -m experiments.peers.python.epoll_server --port 0 --fdatasync"
-"""Command of the server with a bare fdatasync, to be run in the project's folder. Recordings keep the command, so the
-command's paths are relative: the paths are then equal on every machine."""
+"""Command that starts the server with a bare fdatasync, in the project's folder. Recordings keep the command. Its paths
+are relative, and so are equal on every machine.
+"""
 
 QUESTION = "What does a store on the disk cost a trade?"
 
@@ -64,13 +65,14 @@ TAIL, ROUNDS = 99.0, 3
 
 
 def server(traders: int, **levels: str) -> Setting:
-    """Setting of a server on sockets under this number of traders. ``levels``: levels of further factors."""
+    """Setting of a server on sockets under this number of traders. ``levels``: levels of its other factors."""
     return setting(transport="sockets", mix="trade", connections=traders, client="c").but(**levels)
 
 
 def sweep(scale: Scale) -> Sweep:
-    """Sweep that compares trades on the disk with a bare fdatasync, for 1, 16 and 64 traders, and with trades in
-    memory, for 64 traders."""
+    """Sweep that compares trades on the disk with two other servers: with a bare fdatasync, for 1, 16 and 64 traders,
+    and with trades in memory, for 64 traders.
+    """
     kept = {each: Arm(server(each, store=SQLITE)) for each in TRADERS}
     syncs = {each: Arm(server(each, service=SYNCS)) for each in TRADERS}
     memory = Arm(server(64))
@@ -110,8 +112,9 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
 
 
 def _tail(judgement: Judgement) -> Iterator[str]:
-    """Sentence on the 99th percentile with 16 traders ÷ the median of a lone request with an fdatasync. Empty where one
-    of the two times is unknown."""
+    """Sentence on a ratio of two times: the 99th percentile with 16 traders ÷ the median of a lone request with an
+    fdatasync. Empty where one of the two times is unknown.
+    """
     found = points(judgement.sweep, judgement.blocks)
     kept, syncs = (found.get((Arm(each), ALL)) for each in (server(16, store=SQLITE), server(1, service=SYNCS)))
     tail_us, sync_us = kept and kept.percentile_us(TAIL), syncs and syncs.percentile_us(50)

@@ -2,8 +2,8 @@
 
 A goal is a bound on a measured value. The goal is met, or missed, where the whole interval of the value lies on one
 side of the bound. Where the interval contains the bound, the goal is open, and the text names the side on which the
-value lies. A single value has no interval, and decides alone. A goal has no state where a gate refuses its comparison,
-or before the sweep is at a look (a declared number of blocks).
+value lies. A value without an interval is compared with the bound itself. A goal has no state where a gate refuses its
+comparison, or before the sweep is at a look (a declared number of blocks).
 """
 
 import math
@@ -57,7 +57,7 @@ class Goal:
     unit: str = ""
     """Unit of the measurement. Empty for a ratio."""
     refused: str = ""
-    """Reason why the measurement decides nothing; empty where the measurement counts."""
+    """Reason why the measurement decides nothing. Empty where the measurement counts."""
 
     @property
     def said(self) -> str:
@@ -134,9 +134,9 @@ def ratio_goals(judgement: Judgement, rows: Iterable[tuple[str, str, float, floa
 
 
 def _is_decided(judgement: Judgement, judged: Judged, at_least: float, at_most: float) -> bool:
-    """True where a ratio meets or misses its goal although the load was the limit on one of the two arms.
+    """True where a ratio meets or misses its goal, although the load was the limit on one of the two arms.
 
-    The load makes the time of a limited arm too long. If the upper arm alone is limited, the true ratio is the measured
+    The measured time of a limited arm is too long. If the upper arm alone is limited, the true ratio is the measured
     ratio or less. If the lower arm alone is limited, the true ratio is the measured ratio or more.
     """
     above, below = judgement.limited(judged)

@@ -5,10 +5,10 @@ earlier calls were answered (an open loop). A client on grpc-go loads the server
 server on sockets. Server and load have a core each.
 
 A server's peak is its throughput in the same block with 16 calls at a time in a closed loop. The offered load is the
-rate of the calls that were sent. Answers give the offered load, and the rate of calls answered within 90 ms, as
-multiples of the peak. A call computes until its thread has used 0.5 ms of processor time. So each server's capacity is
-under 2,000 calls a second on every machine, and the due rates are constants. The sweep has no comparisons and no gates,
-since the sweep measures refused and abandoned calls too.
+rate of the calls that were sent. Answers give two rates as multiples of the peak: the offered load, and the rate of
+calls answered within 90 ms. A call computes until its thread has used 0.5 ms of processor time. So each server's
+capacity is under 2,000 calls a second on every machine, and the due rates are constants. The sweep has no comparisons.
+The sweep has no gates either, since refused and abandoned calls are measured too.
 """
 
 from collections.abc import Iterator, Mapping
@@ -56,8 +56,8 @@ _OWN = _BASE.but(transport="grpc_static", executor="leader-followers", client=GR
 _GRPC = _OWN.but(transport="grpc", executor="thread-pool")
 
 SERVERS = (_SOCKETS, _OWN, _GRPC)
-"""Settings of the servers as started, with the connections of the open loop. On gRPC there are 32 connections. A
-connection carries at most 64 calls at a time, the limit of our servers; the client on grpc-go holds further calls back.
+"""Settings of the servers as started, with the connections of the open loop. On gRPC there are 32 connections. Our
+servers allow at most 64 calls at a time on a connection. The client on grpc-go holds further calls back.
 """
 
 LATE_MARK, LATE_NOTE = "†", "† The load was sent late at this rate: the number says less about the server."
@@ -120,8 +120,9 @@ def overloads(judgement: Judgement, server: Setting) -> Iterator[Overload]:
 
 
 def _is_late(judgement: Judgement, arm: Arm) -> bool:
-    """True where the load did not send calls at the due rate, or sent them late. Calls are late where the mean of the
-    windows' 99th percentiles of lateness is over a set share of the deadline (``Limits.late_share``)."""
+    """True where the load sent calls late, or at another rate than the due rate. Calls are late where the mean of the
+    windows' 99th percentiles of lateness is over a set share of the deadline (``Limits.late_share``).
+    """
     limits, place = judgement.sweep.limits, judgement.sweep.arms.index(arm)
     seen = [block.arms[place] for block in judgement.blocks]
     late_us = [window.late_us_p99 or 0.0 for each in seen for window in each.windows]

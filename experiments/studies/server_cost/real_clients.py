@@ -2,13 +2,14 @@
 call.
 
 The load program is on grpc-go. A load is 32 connections with one call at a time, or 4 connections with 16 calls at a
-time. All calls of a load are of one kind. The kinds are equal calls, and calls with a token, with a deadline of 2 s,
-with a new W3C traceparent for each call, or with long metadata. A part of the long metadata changes from call to call.
-Server and load have a core each.
+time. All calls of a load are of one kind. The kinds are equal calls, calls with a token, calls with a deadline of 2 s,
+calls with a new W3C traceparent each, and calls with long metadata. A part of the long metadata changes from call to
+call. Server and load have a core each.
 
-In a closed loop the calls a second are the calls in flight ÷ the time of a call. So another server's time of a call ÷
-our server's time is our calls a second ÷ the other server's calls a second. The other servers are a plain server on
-grpcio, and the same service on grpc-go and on tonic where these are built.
+In a closed loop the calls a second are the calls in flight ÷ the time of a call. So the ratio of two servers' times of
+a call is the inverse ratio of their calls a second. The texts have our calls a second ÷ the other server's calls a
+second. The other servers are a plain server on grpcio, and the same service on grpc-go and on tonic where these are
+built.
 """
 
 import math
@@ -135,14 +136,14 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
 
 
 def _least_to_most(judgement: Judgement) -> Iterator[str]:
-    """Sentences, two for each load, on the least and the largest ratio of ``grpc_static`` to plain grpcio, over all
-    kinds of call.
+    """Sentences, at most two for each load, on the least and the largest ratio of ``grpc_static`` to plain grpcio, over
+    all kinds of call.
 
     A ratio is exact where the client was at its limit on neither server. Where the client was at its limit on
-    ``grpc_static`` alone, the ratio is a lower bound of the true ratio. Other ratios count for neither end. The least
-    ratio is the least exact ratio, with "at most" before it if the true ratio of another kind of call may be smaller.
-    The largest ratio is the largest of the exact ratios and the lower bounds, with "at least" before it unless all
-    ratios are exact.
+    ``grpc_static`` alone, the measured ratio is a lower bound: the true ratio may be larger. Further ratios are not
+    used. The least ratio is the least exact ratio, with "at most" before it if the true ratio of another kind of call
+    may be smaller. The largest ratio is the largest of the exact ratios and the lower bounds, with "at least" before it
+    unless all ratios are exact.
     """
     for load in LOADS:
         judged = {headers: one for headers in CALLS if (one := judgement.judged.get(_name(load, headers)))}

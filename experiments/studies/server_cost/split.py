@@ -77,7 +77,7 @@ class Split:
 
 
 def splits(judgement: Judgement) -> tuple[Split, ...]:
-    """Splits of the servers that have every share in at least one block."""
+    """Shares of a Lookup's processor time, for each server that has every share in at least one block."""
     found = []
     for lookup in map(Arm, THREE):
         blocks = [each for block in judgement.blocks if (each := _of(judgement, block, lookup)) is not None]
@@ -151,7 +151,9 @@ def table(found: Sequence[Split]) -> str:
 
 
 def _below_0(found: Sequence[Split]) -> Iterator[str]:
-    """Sentences on negative shares, one for each kind of negative share that is there."""
+    """Sentences on negative shares: one sentence where the interval of a negative share reaches 0, and one sentence
+    where the whole interval is below 0.
+    """
     shares = [share for of in found for share in of.shares.values()]
     if any(share.value < 0 <= share.high and has_interval(share) for share in shares):
         yield BELOW_0

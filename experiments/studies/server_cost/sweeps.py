@@ -1,9 +1,9 @@
 """Sweeps of the study ``server_cost`` for the processor time of a request, and the plan for servers alone.
 
 One lean client with 16 kept-alive connections loads each server. gRPC is measured on two executors. On the static pool
-gRPC differs from sockets in the transport alone. The ``ThreadPoolExecutor`` is the executor that users of gRPC have. On
-the usual executor of each transport a Lookup is compared with the echo service. Comparisons with a ratio near 1 have
-four times as many slices as other comparisons.
+gRPC differs from sockets in the transport alone. The ``ThreadPoolExecutor`` is the usual executor of gRPC. On the usual
+executor of each transport a Lookup is compared with the echo service. Comparisons with a ratio near 1 have four times
+as many slices as other comparisons.
 
 The part ``split`` divides the processor time into shares (``split.py``), on three servers with the same executor. The
 part ``languages`` compares our stock service with stock services in Go and Rust. The part ``options`` measures our
@@ -113,7 +113,9 @@ def languages(scale: Scale) -> Sweep:
 
 
 def options(scale: Scale) -> Sweep:
-    """Sweep of the processor time of a Lookup on sockets: with one of four options ÷ without options."""
+    """Sweep of the processor time of a Lookup on sockets. Each comparison is a Lookup with one of four options ÷ a
+    Lookup without options.
+    """
     same, plain, again = twins(SOCKETS, "same")
     token, tls = Arm(SOCKETS.but(access=TOKEN)), Arm(SOCKETS.but(access=TLS))
     metrics, store = Arm(SOCKETS.but(metrics=True)), Arm(SOCKETS.but(store=SQLITE))

@@ -1,4 +1,4 @@
-"""Throughput of each executor on sockets as a share of the throughput of a server in C, at 1, 16 and 64 connections.
+"""Throughput of each executor on sockets ÷ throughput of a server in C, at 1, 16 and 64 connections.
 
 An executor decides which thread runs a request, here a Lookup. The server in C uses epoll. The load program is
 ``load.c``. Server and load have a core each. In a closed loop the time of a request is the number of connections ÷ the
@@ -42,9 +42,9 @@ EXECUTOR = "static-pool"
 ``CONNECTIONS``."""
 
 TOGETHER = 4
-"""Number of executors in a group. The other two places of a group are for the server in C and the second server of the
-A/A pair. The comparisons of each further executor are a family of their own, since ten blocks could decide no larger
-family."""
+"""Number of executors in a group. The server in C and the second server of the A/A pair take the other two places of a
+group. The comparisons of each further executor form a separate family, since ten blocks could decide no larger family.
+"""
 
 ROUNDS = 3
 """Number of rounds in a block. Each round has a window of every arm."""
@@ -58,7 +58,7 @@ QUESTION = "What share of a C server's throughput does each executor reach on so
 
 
 def sweep(scale: Scale) -> Sweep:
-    """Sweep of the throughput of a Lookup with each executor, as a share of the C server's throughput."""
+    """Sweep that compares the throughput of a Lookup with each executor to the C server's throughput."""
     groups, comparisons = list[Group](), list[Comparison]()
     for connections in CONNECTIONS:
         epoll = Arm(_server(connections, language="c"))
@@ -134,7 +134,7 @@ def table(seen: Seen) -> str:
 
 
 def _tail(point: Point | None) -> str:
-    """Text of the 99.9th percentile ÷ the median of the response times at a point."""
+    """Text of a ratio at a point: the 99.9th percentile of the response times ÷ their median."""
     median_us, tail_us = (None, None) if point is None else (point.percentile_us(50), point.percentile_us(TAIL))
     return NOTHING if not median_us or tail_us is None else number(tail_us / median_us)
 

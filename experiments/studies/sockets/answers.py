@@ -155,8 +155,9 @@ def _lines() -> Answer:
 
 
 def timer_table(seen: Seen) -> str:
-    """Table with a row for each API, rate and size: time by the document's timer, time that the receiver takes to
-    answer, and response time at the client."""
+    """Table with a row for each API, rate and size. A row has the time by the document's timer, the time that the
+    receiver takes to answer, and the response time at the client.
+    """
     found = []
     for cell in GRAPHS:
         for api in APIS:
@@ -174,8 +175,9 @@ def timer_table(seen: Seen) -> str:
 
 
 def throughput_table(seen: Seen) -> str:
-    """Table with a row for each API: throughput in messages a second and in MB/s, the numbers of messages in the
-    slowest and in the fastest second, and the number of counted seconds."""
+    """Table with a row for each API. A row has the throughput in messages a second and in MB/s, the numbers of messages
+    in the slowest and in the fastest second, and the number of counted seconds.
+    """
     found = []
     for api in APIS:
         at = throughput_of(api)

@@ -1,9 +1,9 @@
 """The replication card: every claim of the document, with the verdict of our data.
 
-CONFIRMED and CONTRADICTED come from verdicts on response times, from ratios of the numbers of messages that receivers
-counted, or from counted lines of code. A claim that needs a second machine, or states an opinion, is NOT TESTABLE. A
-claim about an API that is not built here is NOT TESTABLE too. Response time at the client decides the claims on means
-in the graphs, since the document's own timer mostly counts idle time.
+Three kinds of data make a claim CONFIRMED or CONTRADICTED: verdicts on response times, ratios of the numbers of
+messages that receivers counted, and counted lines of code. A claim that needs a second machine, or states an opinion,
+is NOT TESTABLE. A claim about an API that is not built here is NOT TESTABLE too. The document's own timer mostly counts
+idle time. So response time at the client decides the claims on means in the graphs.
 """
 
 import math
@@ -59,8 +59,9 @@ def claims(seen: Seen) -> tuple[Claim, ...]:
 
 
 def _direction(judged: Sequence[Judged | None], wanted: Verdict) -> ClaimVerdict:
-    """Verdict on a claim about a direction, from comparisons. CONFIRMED where all comparisons have the wanted verdict,
-    CONTRADICTED where a comparison has another decided verdict, NOT TESTABLE where a comparison is missing."""
+    """Verdict on a claim about a direction, from comparisons. CONFIRMED where all comparisons have the wanted verdict.
+    CONTRADICTED where a comparison has another decided verdict. NOT TESTABLE where a comparison is missing.
+    """
     if any(each is None for each in judged):
         return "NOT TESTABLE"
     verdicts = [each.verdict for each in judged if each is not None]
@@ -93,8 +94,8 @@ def _messages(judgement: Judgement, cell: Cell) -> str:
 
 def _zeromq_spreads_most(cell: Cell) -> Callable[[Seen], Finding]:
     """Function that judges the claim that ZeroMQ's times vary most at a rate and size (``cell``). The document measures
-    the variation by its timer at the receiver. The spread of an API in a block is the distance of the block's mean from
-    the median over all blocks.
+    the times by its timer at the receiver. The spread of an API in a block is the distance of the block's mean from the
+    median over all blocks.
 
     The claim is CONFIRMED where the interval over blocks shows that ZeroMQ's spread is over 1.5 times the spread of
     each other API. The text also has the spread at the client.
@@ -159,8 +160,9 @@ def _three_may_be_equal(seen: Seen) -> Finding:
 
 
 def _size_shows(seen: Seen) -> Finding:
-    """Finding on the effect of the message size, from the ratio of times, 100 KB ÷ 10 KB. The value of a block is the
-    mean of six log-ratios: of the document's three APIs at both rates."""
+    """Finding on the effect of the message size, from a ratio of times: 100 KB ÷ 10 KB. A block has six log-ratios, for
+    the document's three APIs at both rates. The value of a block is the mean of these log-ratios.
+    """
     judgement, pooled = seen.main, size_log_ratios(seen.main, _THREE)
     if not pooled:
         return "NOT TESTABLE", ABSENT
@@ -204,8 +206,9 @@ _NANOMSG_CARRIES_MOST = _carries((BASE, "zeromq"), 1.0, math.inf)
 
 
 def _crosses_zero(seen: Seen) -> Finding:
-    """Finding NOT TESTABLE on the claim on intervals that cross zero. The document's intervals cross zero because of
-    the way in which the document computes intervals. So no measurement of ours can decide this claim."""
+    """Finding NOT TESTABLE on the document's claim on intervals that cross zero. These intervals cross zero because the
+    document computes them from single samples. So no measurement of ours can decide this claim.
+    """
     found = crossing(seen.main)
     if found is None:
         return "NOT TESTABLE", ABSENT
@@ -266,17 +269,17 @@ def _nanomsg_overall(seen: Seen) -> Finding:
 
 
 ENTRIES: tuple[Entry[Seen], ...] = (
-    Entry("10 and 100 KB are sizes that already show in the times (5).", _size_shows),
+    Entry("The times already differ between messages of 10 KB and of 100 KB (5).", _size_shows),
     Entry("Graph 1 (30/s, 10 KB): nanomsg does best of the three.", _nanomsg_is_best(GRAPH_1)),
     Entry("Graph 1: ZeroMQ varies much more than the others.", _zeromq_spreads_most(GRAPH_1)),
     Entry("Graph 2 (50/s, 10 KB): nanomsg again does best on average.", _nanomsg_is_best(GRAPH_2)),
     Entry("Graph 3 (30/s, 100 KB): balanced, but nanomsg does best.", _nanomsg_is_best(GRAPH_3)),
-    Entry("Graph 3: by the intervals the three may perform the same.", _three_may_be_equal),
+    Entry("Graph 3: by the intervals, the three APIs may have the same response time.", _three_may_be_equal),
     Entry("Graph 3: ZeroMQ varies significantly more.", _zeromq_spreads_most(GRAPH_3)),
-    Entry("Graph 4 (50/s, 100 KB): almost as before, nanomsg best.", _nanomsg_is_best(GRAPH_4)),
+    Entry("Graph 4 (50/s, 100 KB): almost as in graph 3, nanomsg does best.", _nanomsg_is_best(GRAPH_4)),
     Entry("Graph 5 (throughput, 100 KB): nanomsg carries the most.", _NANOMSG_CARRIES_MOST),
     Entry("Graph 5: nanomsg and Berkeley are much alike (here: within a quarter).", _carries((BASE,), *ALIKE)),
-    Entry("Some intervals cross zero since times spread asymmetrically.", _crosses_zero),
+    Entry("Some intervals contain zero, since the times spread asymmetrically.", _crosses_zero),
     Entry("Berkeley takes 23 lines, ZeroMQ 9: far more code (table 2).", _fewer_lines("berkeley")),
     Entry("nanomsg takes 20 lines, ZeroMQ 9: far more code (table 2).", _fewer_lines("nanomsg")),
     Entry(
@@ -286,7 +289,7 @@ ENTRIES: tuple[Entry[Seen], ...] = (
     Entry("Performance: Berkeley and nanomsg excellent, ZeroMQ reasonable (table 2).", _performance),
     Entry("nanomsg is the best in the scenarios of the experiments (6).", _nanomsg_overall),
     Entry(
-        "It is so between two machines on a network.",
+        "nanomsg is also the best between two machines on a network.",
         lambda _: ("NOT TESTABLE", "All runs here are on one machine’s loopback: the peers refuse any other address."),
     ),
 )

@@ -1,17 +1,17 @@
 """The document's numbers, the study's sweeps, the runs that receivers report on, and each API's lines of code.
 
 The docstring of each number of the document begins with the number's place in the document. The numbers are context
-only, since they were measured on other machines. The text of the document has no numbers for its graphs: the text only
-names the best API of each graph. So the document's means cannot be drawn.
+only, since they were measured on other machines. The text of the document only names the best API of each graph, and
+has no numbers for the graphs. So the document's means cannot be drawn.
 
 An arm is one API under one load. A cell is a rate and a size. All APIs of a cell are measured side by side, with the
-request-reply pattern. Every API has an A/A pair in one cell; the second server of the pair carries the loads of all
-cells too. In the profile ``paper`` a window lasts a second, like a sample of the original. In other profiles a window
-lasts a quarter of a second, so that a pause of the machine spoils a short window only. After the sweep, fresh servers
-report their own measurements: the time by the original's timer, the true times, and the throughput.
+request-reply pattern. Every API has an A/A pair in one cell. The second server of the pair carries the loads of all
+cells, like the first. In the profile ``paper`` a window lasts a second, like a sample of the original. In other
+profiles a window lasts a quarter of a second. Then a pause of the machine spoils only a short window. After the sweep,
+fresh servers report their own measurements: the time by the original's timer, the true times, and the throughput.
 
 The counted lines of code are the lines of the peers in C between ``step: NAME`` and ``end``, without blank lines and
-comments. The study also measures these peers, so each peer checks every error, and the counted lines include the
+comments. The study also measures these peers. So each peer checks every error, and the counted lines include the
 checks.
 """
 
@@ -79,8 +79,9 @@ LONG_ROUNDS = 60
 ``THROUGHPUT_SAMPLES`` seconds of throughput in a block."""
 
 TIMED_BLOCKS, THROUGHPUT_BLOCKS = 3, 8
-"""Largest numbers of blocks in profiles other than ``paper``: for the receivers' timers, which hardly vary, and for
-throughput."""
+"""Largest numbers of blocks, except in the profile ``paper``. ``TIMED_BLOCKS``: for the receivers' timers, which hardly
+vary. ``THROUGHPUT_BLOCKS``: for throughput.
+"""
 
 THROUGHPUT_S = 2
 

@@ -38,7 +38,7 @@ def reported(seen: Seen, of: Setting, column: str) -> Estimate | None:
 
 
 def brief(judged: Judged | None) -> str:
-    """Text of a comparison for a list. For a missing comparison, the text says why."""
+    """Text of a comparison for a list. Where the comparison was not measured, the text gives the reason."""
     return ABSENT if judged is None else listed(judged)
 
 
@@ -94,8 +94,9 @@ def spread(judgement: Judgement, of: Setting) -> Spread | None:
 
 
 def window_means_us(judgement: Judgement, block: int, of: Setting) -> list[float]:
-    """Mean response time, in µs, of each window of an arm in a block, without the windows that plain means leave out.
-    Empty where a gate refuses the arm in the block. ``block``: index of the block in the judgement."""
+    """Mean response time, in µs, of each window of an arm in a block. Windows that are left out of plain means are left
+    out here too. Empty where a gate refuses the arm in the block. ``block``: index of the block in the judgement.
+    """
     arm = Arm(of)
     if arm not in judgement.sweep.arms:
         return []
@@ -111,10 +112,10 @@ def window_means_us(judgement: Judgement, block: int, of: Setting) -> list[float
 
 
 def spread_log_ratios(judgement: Judgement, above: Setting, below: Setting) -> list[float]:
-    """Logarithms of the ratio of two arms' spreads, above ÷ below, a value for each block.
+    """Logarithms of the ratio of two arms' spreads, above ÷ below, with a value for each block.
 
-    The spread of an arm in a block is the mean absolute deviation of its window means in the block from the median over
-    all blocks. The deviation is on the log scale, as in the test of Brown and Forsythe (1974).
+    The spread of an arm in a block is a mean absolute deviation: of the arm's window means in the block, from the
+    median over all blocks. The deviation is on the log scale, as in the test of Brown and Forsythe (1974).
     """
     return _log_ratios(*(_deviations(judgement, each) for each in (above, below)))
 
@@ -126,9 +127,10 @@ def timed(rows: Sequence[DeliveryRow], api: Setting) -> dict[int, float]:
 
 
 def told_log_ratios(rows: Sequence[DeliveryRow], above: Setting, below: Setting) -> list[float]:
-    """Logarithms of the ratio of two APIs' spreads by the document's timer at the receiver, above ÷ below, a value for
-    each block that has both APIs. The spread of an API in a block is the distance of the block's mean from the median
-    of all blocks."""
+    """Logarithms of the ratio of two APIs' spreads by the document's timer at the receiver, above ÷ below. Each block
+    that has both APIs has a value. The spread of an API in a block is the distance of the block's mean from the median
+    of all blocks.
+    """
     far = []
     for api in (above, below):
         cycles = timed(rows, api)
@@ -153,8 +155,9 @@ def _log_ratios(above: Mapping[int, float], below: Mapping[int, float]) -> list[
 
 
 def size_log_ratios(judgement: Judgement, apis: Sequence[str]) -> list[float]:
-    """Logarithms of the mean response time with the larger message ÷ with the smaller message. The value of a block is
-    the mean over ``apis`` and all rates."""
+    """Logarithms of a ratio of mean response times: with the larger message ÷ with the smaller message. The value of a
+    block is the mean over ``apis`` and all rates.
+    """
     small, large = SIZES
     cells = [(design.of(api, rate, large), design.of(api, rate, small)) for api in apis for rate in RATES]
     found = []

@@ -3,9 +3,9 @@
 Measurements are comparisons and points of the sweeps, and ratios and costs from cold runs. A cold run is a fresh client
 that makes N calls on a fresh connection. The original connected before its loop on net/rpc, and inside its first timed
 call on gRPC. So the mean of a cold run has two readings: with the time of connecting, and without this time. In the
-original's reading a mean on gRPC includes connecting, and a mean on net/rpc does not. A cell is a mechanism, an
-algorithm and an N. A ratio is computed from the means of two cells in one block; the interval of the ratio is over the
-blocks. The functions are pure.
+original a mean on gRPC includes the time of connecting, and a mean on net/rpc does not include this time. A cell is a
+mechanism, an algorithm and an N. A ratio is computed from the means of two cells in one block; the interval of the
+ratio is over the blocks. The functions are pure.
 """
 
 from collections.abc import Iterator, Mapping
@@ -49,7 +49,7 @@ class Measured:
     parts: Mapping[str, Judgement]
     """Judgements of the part's sweep and of the sweeps that were measured after this sweep, by the parts' names."""
     judged: Mapping[str, Judged]
-    """Comparisons that have a value, of all sweeps, by name."""
+    """Comparisons of all sweeps, by name. A comparison without a value is left out."""
     points: Mapping[Setting, Point]
     """Points of all sweeps, by setting. The second server of an A/A pair has no point."""
     cold: tuple[ColdRow, ...]
@@ -73,8 +73,9 @@ class Measured:
         return f"Not known: {above}, compared with {below}." if judged is None else ratio_sentence(judged, above, below)
 
     def brief(self, *names: str) -> str:
-        """Text that lists comparisons: title, numbers and verdict of each comparison that has a value. Without any such
-        comparison, the text says why."""
+        """Text that lists comparisons: title, numbers and verdict of each comparison that has a value. Where no
+        comparison has a value, the text gives the reason.
+        """
         return (
             " ".join(map(listed, self.found(*names))) or "No two neighbouring windows of this comparison have replies."
         )
@@ -100,14 +101,16 @@ class Measured:
         return _ratio(*(self._by_block(go(mechanism, each), calls, column) for each in ALGORITHMS))
 
     def mechanisms_ratio(self, algorithm: str, calls: int, connecting: bool) -> Estimate | None:
-        """Ratio of means, gRPC ÷ net/rpc, in cold runs of ``calls`` calls. With ``connecting`` gRPC's mean includes
-        connecting, as the original's mean did. The mean on net/rpc never includes connecting."""
+        """Ratio of means, gRPC ÷ net/rpc, in cold runs of ``calls`` calls. ``connecting``: True where gRPC's mean
+        includes connecting, as in the original. The mean on net/rpc never includes connecting.
+        """
         above, below = (go(mechanism, algorithm) for mechanism in MECHANISMS)
         return _ratio(self._by_block(above, calls, _column(connecting)), self._by_block(below, calls, _column(False)))
 
     def calls_ratio(self, mechanism: str, algorithm: str, few: int, many: int) -> Estimate | None:
-        """Mean in runs of ``few`` calls ÷ mean in runs of ``many`` calls. The means include connecting where the
-        original's times do."""
+        """Ratio: mean time of a call in runs of ``few`` calls ÷ mean time of a call in runs of ``many`` calls. The
+        means include connecting where the original's times do.
+        """
         column = _column(as_original(mechanism))
         return _ratio(*(self._by_block(go(mechanism, algorithm), calls, column) for calls in (few, many)))
 
@@ -125,7 +128,7 @@ class Measured:
         the geometric mean over both algorithms.
 
         The ratio shows the disadvantage of the algorithm that runs first on a connection. The time of the 900 calls is
-        the difference between the runs of 1,000 calls and of 100 calls in one block.
+        the time of a run of 1,000 calls − the time of a run of 100 calls, in one block.
         """
         few, more, _ = CALLS
         column, by_block = _column(as_original(mechanism)), dict[int, list[float]]()
@@ -176,7 +179,8 @@ BESIDE = (
 NOT_HERE = "This was not measured in this run."
 
 NLOGN = 40 / 3
-"""Ratio of 10,000 log 10,000 to 1,000 log 1,000: growth factor of the time of a sort from 1,000 to 10,000 numbers."""
+"""Ratio of 10,000 log 10,000 to 1,000 log 1,000. The time of a sort grows by this factor from 1,000 to 10,000 numbers.
+"""
 
 
 def answers(seen: Seen) -> tuple[Answer, ...]:
@@ -264,8 +268,9 @@ FALLING = (
 
 
 def needed(found: Measured) -> Iterator[str]:
-    """Sentences, two for each mechanism, on the one-off cost of a run. One cost would explain the fall of the
-    document's mean; the other cost was measured here."""
+    """Sentences, two for each mechanism, on the one-off cost of a run. One sentence has the cost that would explain the
+    fall of the document's mean. The other sentence has the cost that was measured here.
+    """
     for mechanism in MECHANISMS:
         if once := found.paid(mechanism, MERGE, as_original(mechanism)):
             falls_us = MEAN_US[mechanism, MERGE, CALLS[0]] - MEAN_US[mechanism, MERGE, CALLS[2]]

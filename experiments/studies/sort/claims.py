@@ -1,9 +1,9 @@
 """The replication card: every claim of the document, with the verdict of our data.
 
-CONFIRMED and CONTRADICTED come from verdicts of sweeps, or from cold runs (fresh clients with fresh connections).
-Verdicts on cold runs come from intervals of 99 % over at least six blocks, once all planned blocks are measured. Where
-the document's own table contradicts a claim, the finding also has the document's numbers. The document's times are
-context, since they are of another machine and another system.
+Verdicts of sweeps, or of cold runs (fresh clients with fresh connections), make a claim CONFIRMED or CONTRADICTED. A
+verdict on cold runs needs all planned blocks. It rests on an interval of 99 % over at least six blocks. Where the
+document's own table contradicts a claim, the finding also has the document's numbers. The document's times are context,
+since they are of another machine and another system.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,15 +22,18 @@ from experiments.studies.sort.answers import CONFIDENCE, NO_GO, Measured, as_ori
 from experiments.studies.sort.design import ALGORITHMS, CALLS, LENGTHS, MEAN_US, MECHANISMS, MERGE, QUICK, go
 
 HALF_AS_LONG_AGAIN = 1.5
-"""Ratio of means, merge sort ÷ quicksort. At N = 100 the document's table has a larger ratio."""
+"""Least ratio of means, merge sort ÷ quicksort, that confirms the claim. At N = 100 the document's table has a larger
+ratio.
+"""
 
 BY_ALGORITHM = ("algorithm_grpc", "algorithm_net_rpc")
 BY_MECHANISM = ("mechanism_merge", "mechanism_quick")
 
 
 def claims(seen: Seen) -> tuple[Claim, ...]:
-    """Claims of a part, in the document's order. The main part has every claim. A further part has the claims that its
-    own data decide."""
+    """Claims of a part, in the document's order. The main part has every claim. A further part has only the claims that
+    its own data decide.
+    """
     found = measured(seen)
     return tuple(_claim(each, found) for each in ENTRIES if seen.main.sweep.part in ("sort", each.part))
 
@@ -73,8 +76,9 @@ def _falls_with_calls(found: Measured) -> Finding:
 
 
 def _falling(directions: Mapping[str, Verdict]) -> Finding:
-    """Finding on a falling mean: CONFIRMED where the mean falls at every step, CONTRADICTED where the mean rises or
-    stays the same at a step. The sentences name all steps without a fall, also the undecided steps."""
+    """Finding on a falling mean. CONFIRMED where the mean falls at every step, CONTRADICTED where the mean rises or
+    stays the same at a step. The sentences name all steps at which no fall was decided.
+    """
     where: dict[Verdict, list[str]] = {}
     for name, each in directions.items():
         where.setdefault(each, []).append(name)
@@ -94,8 +98,9 @@ def _direction(found: Measured, fewer_over_more: Estimate | None) -> Verdict:
 
 
 def _falls_with_length(found: Measured) -> Finding:
-    """Finding on the claim that the mean falls with N, where N is the length of the array. A step is to ten times the
-    length. The finding rests on all steps, for every mechanism and algorithm, from warm calls."""
+    """Finding on the claim that the mean falls with N, where N is the length of the array. A step is from one length to
+    ten times this length. The finding rests on all steps, for every mechanism and algorithm, in warm calls.
+    """
     judgement, directions, shown = found.parts["sort_array_len"], dict[str, Verdict](), list[str]()
     for mechanism, (algorithm, sort) in product(MECHANISMS, ALGORITHMS.items()):
         arms = [Arm(go(mechanism, algorithm, length)) for length in LENGTHS]
@@ -162,9 +167,10 @@ def _growing(ratios: Mapping[str, Estimate | None], counts: Sequence[int]) -> Fi
 
 
 def _algorithms_differ_less(found: Measured) -> Finding:
-    """Finding on the claim that the algorithms differ less than the mechanisms. CONFIRMED where the largest possible
-    difference of the algorithms, by their intervals, is under the least possible difference of the mechanisms.
-    CONTRADICTED where the least difference of the algorithms is over the largest difference of the mechanisms."""
+    """Finding on the claim that the algorithms differ less than the mechanisms. Intervals give each difference a least
+    and a largest possible value. CONFIRMED where the algorithms' largest difference is under the mechanisms' least
+    difference. CONTRADICTED where the algorithms' least difference is over the mechanisms' largest difference.
+    """
     said = found.brief(*BY_ALGORITHM, *BY_MECHANISM)
     theirs = MEAN_US["grpc", MERGE, 100] - MEAN_US["grpc", QUICK, 100]
     beside = MEAN_US["grpc", MERGE, 100] - MEAN_US["net-rpc", MERGE, 100]
@@ -230,9 +236,11 @@ def _results() -> Iterator[Entry[Measured]]:
 
 ENTRIES: tuple[Entry[Measured], ...] = (
     *_results(),
-    Entry("The mean falls as N grows from 100 to 10,000, N being the number of calls.", _falls_with_calls, part="sort"),
     Entry(
-        "The mean falls as N grows, N being the size of the input, as the conclusion reads it.",
+        "The mean falls as N grows from 100 to 10,000, where N is the number of calls.", _falls_with_calls, part="sort"
+    ),
+    Entry(
+        "The mean falls as N grows, where N is the size of the input, as in the document's conclusion.",
         _falls_with_length,
         part="sort_array_len",
     ),
@@ -246,9 +254,13 @@ ENTRIES: tuple[Entry[Measured], ...] = (
         _net_rpc_is_faster,
         part="sort",
     ),
-    Entry("The more so as N grows: N being calls, as it was measured.", _more_so_with_calls, part="sort"),
     Entry(
-        "The more so as the input grows: N being numbers in the array, as it is written.",
+        "gRPC ÷ net/rpc grows with N, where N is the number of calls, as in the document's measurement.",
+        _more_so_with_calls,
+        part="sort",
+    ),
+    Entry(
+        "gRPC ÷ net/rpc grows with N, where N is the length of the array, as in the document's conclusion.",
         _more_so_with_length,
         part="sort_array_len",
     ),

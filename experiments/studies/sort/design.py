@@ -115,8 +115,9 @@ def sort(scale: Scale) -> Sweep:
 
 
 def array_len(scale: Scale) -> Sweep:
-    """Sweep of random arrays of 100, 1000 and 10,000 numbers: gRPC ÷ net/rpc at each length, and the growth from 1000
-    to 10,000 numbers."""
+    """Sweep of random arrays of 100, 1000 and 10,000 numbers. The comparisons are gRPC ÷ net/rpc at each length, and
+    10,000 numbers ÷ 1000 numbers.
+    """
     if not has_go(scale):
         return python_array_len("sort_array_len", scale)
     groups = [
@@ -171,8 +172,9 @@ def _growth() -> Iterator[Comparison]:
 
 
 def python_sort(part: str, scale: Scale) -> Sweep:
-    """Sweep of the transports in Python: sockets ÷ gRPC, and merge sort ÷ quicksort on each transport, in slices. Each
-    transport has an A/A pair."""
+    """Sweep of the transports in Python, in slices. The comparisons are sockets ÷ gRPC, and merge sort ÷ quicksort on
+    each transport. Each transport has an A/A pair.
+    """
     merges = {each: Arm(python(each, MERGE)) for each in TRANSPORTS}
     quicks = {each: Arm(python(each, QUICK)) for each in TRANSPORTS}
     groups = [Group((*merges.values(), *quicks.values()))]

@@ -121,7 +121,8 @@ def _one_off(found: Measured) -> Picture:
 
 def _means(found: Measured, language: str, algorithm: str) -> dict[str, dict[int, Estimate]]:
     """Mean times of the calls that sort with an algorithm on a language's servers: by transport, then by length of the
-    array. The transports come from the recording, which may have a transport that this version lacks."""
+    array. The transports come from the recording. A recording may have a transport that this version lacks.
+    """
     means: dict[str, dict[int, Estimate]] = {}
     for of, point in found.points.items():
         if of["language"] == language.lower() and of["mix"] == algorithm and point.mean_us:
@@ -263,8 +264,9 @@ def paid_once(found: Measured) -> Table:
 
 
 def _faults(found: Measured) -> Iterator[tuple[str, str]]:
-    """Lines of the table of faults: a fault of the document's method, and the effect of the fault on our own
-    numbers."""
+    """Lines of the table of faults. A line has a fault of the document's method, and the effect that this fault would
+    have on our own numbers.
+    """
     calls = found.calls_ratio("grpc", MERGE, CALLS[0], CALLS[2])
     grown = found.judged.get("growth_grpc_merge")
     longer = "" if grown is None else f" 10,000 numbers take {ratio_words(grown.typical)[0]} times as long as 1,000."
@@ -289,7 +291,7 @@ def _faults(found: Measured) -> Iterator[tuple[str, str]]:
         )
     so, both_before = (found.mechanisms_ratio(MERGE, CALLS[0], each) for each in (True, False))
     yield (
-        "gRPC connected inside its first timed call, net/rpc before its loop",
+        "gRPC connected inside its first timed call; net/rpc connected before its timed loop",
         f"gRPC ÷ net/rpc, merge sort, 100 calls: as the document connects {_ratio(so)}; both connected before "
         f"{_ratio(both_before)}.",
     )

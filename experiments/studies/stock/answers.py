@@ -1,8 +1,8 @@
 """Answers to the four questions of the study. Each answer has a sentence, a number and limits.
 
 ``sweeps`` declares the comparisons, and the verdicts on them choose the sentences. In a closed loop N clients have N
-requests under way, so that the mean latency is N ÷ throughput (Little's law). The answer on growth states this law. The
-cost of the lock comes from the part ``lock_waits``, which is measured after the main part.
+requests under way. So the mean latency is N ÷ throughput (Little's law). The answer on growth states this law. The cost
+of the lock comes from the part ``lock_waits``, which is measured after the main part.
 """
 
 from collections.abc import Iterator
@@ -120,11 +120,11 @@ def _growth(judgement: Judgement) -> Answer:
 
 
 def _left(judgement: Judgement, name: str) -> Iterator[str]:
-    """Sentence for a comparison in which the load was the limit under the largest number of clients. The sentence names
-    the largest number of clients up to which the load was not the limit. If there is no such number, the sentence says
+    """Sentence on a comparison in which the load was the limit under the largest number of clients. The sentence names
+    the largest number of clients with which the load was not the limit. If there is no such number, the sentence says
     that the load was the limit with fewer clients too.
 
-    Empty for other comparisons, and where no number of clients between the least and the most was measured.
+    Empty for other comparisons, and where the sweep measured only the least and the largest number of clients.
     """
     judged = judgement.judged.get(name)
     if judged is None or not judged.together:
@@ -185,8 +185,8 @@ def _trade_or_lookup(judgement: Judgement, waits: Judgement | None) -> Answer:
 
 
 def _past_the_pool(judgement: Judgement, waiting: Judgement | None, staged: Judgement | None) -> Answer:
-    """Answer to question 4: more clients than threads. The answer is on a Lookup that computes and on a Lookup that
-    waits; for both the load is far from its limit.
+    """Answer to question 4: more clients than threads. The answer is on a Lookup that computes, and on a Lookup that
+    waits. With both, the load program is far from its limit.
 
     ``waiting``: judgement of the part ``past_pool``. ``staged``: judgement of the part ``stages``. Each is None where
     the part was not measured.
@@ -223,8 +223,9 @@ def _past_the_pool(judgement: Judgement, waiting: Judgement | None, staged: Judg
 
 
 def _without_waiting(judgement: Judgement, staged: Judgement) -> Iterator[str]:
-    """Sentence on the average number of the pool's threads at work. Empty where the server stamped no stages, and where
-    the comparison ``past_pool`` has no ruling."""
+    """Sentence on the average number of threads of the pool that work at the same time. Empty where the server stamped
+    no stages, and where the comparison ``past_pool`` has no ruling.
+    """
     judged = judgement.judged.get("past_pool")
     at_once = at_work(staged, Arm(FIGURES["figure_5"].but(clients=2 * POOL)))
     if judged is not None and judged.rulings and at_once is not None:
@@ -234,8 +235,9 @@ def _without_waiting(judgement: Judgement, staged: Judgement) -> Iterator[str]:
 
 
 def _pool_means(judgement: Judgement) -> Iterator[str]:
-    """Sentence on the mean latencies with as many clients as threads and with twice as many clients, over the blocks
-    that give the ratio of both."""
+    """Sentence on two mean latencies: with as many clients as threads, and with twice as many clients. The means are
+    over the blocks in which both latencies were measured.
+    """
     judged = judgement.judged.get("past_pool")
     if judged is None:
         return
@@ -247,6 +249,6 @@ def _pool_means(judgement: Judgement) -> Iterator[str]:
 
 
 def _few(judgement: Judgement) -> str:
-    """Text on the fewest clients of the sweep, the load under which servers are compared: ``with 1 client``."""
+    """Text on the fewest clients of the sweep: ``with 1 client``. Servers are compared under this load."""
     comparison = declared(judgement, "trade")
     return f"with {clients_of(comparison.below.connections if comparison else 1)}"

@@ -1,9 +1,9 @@
 """The replication card: every claim of the document, with the verdict of our data.
 
-CONFIRMED and CONTRADICTED follow from verdicts on ratios, and so need a sweep that is at a look (a declared number of
-blocks). Claims on starved clients (clients without a reply) need such a sweep too. A claim that latency rises is judged
-at every step from one number of clients to the next, by mean latencies of the same blocks. The part on lock waits has
-no look. There the interval of the difference of two waits is compared with 5 % of the latency.
+Verdicts on ratios make a claim CONFIRMED or CONTRADICTED, in a sweep that is at a look (a declared number of blocks).
+Claims on starved clients (clients without a reply) need such a sweep too. A claim that latency rises is judged at every
+step from one number of clients to the next, by mean latencies of the same blocks. The part on lock waits has no look.
+For this part the interval of the difference of two waits is compared with 5 % of the latency.
 
 A claim is NOT TESTABLE where no measurement here decides the claim, and NOT MEASURED where the results of the claim's
 part are absent. The document's milliseconds are context: they are of another machine and another program.
@@ -38,13 +38,15 @@ RISING = {
     "figure_4": ("growth_sockets", "Figure 4 (sockets, Lookup)"),
     "figure_5": ("past_pool", f"Figure 5 (sockets, Lookup, a pool of {POOL})"),
 }
-"""Figures of which the document says that latency rises, by the figure's name. An entry has the name of the comparison
-that begins the finding's text, and the figure in words."""
+"""Figures in which latency rises, as the document says. The key is the figure's name. An entry has the name of the
+comparison that begins the finding's text, and the figure in words.
+"""
 
 
 def claims(seen: Seen) -> tuple[Claim, ...]:
-    """Claims of a part, in the document's order. The main part has every claim. A further part has the claims that its
-    own data decide."""
+    """Claims of a part, in the document's order. The main part has every claim. A further part has only the claims that
+    its own data decide.
+    """
     own = [entry for entry in ENTRIES if seen.main.sweep.part in ("stock", entry.part)]
     return tuple(_claim(entry, seen) for entry in own)
 
@@ -74,8 +76,9 @@ def _sockets_are_faster(parts: Parts) -> Finding:
 
 
 def _the_lock_is_why(parts: Parts) -> Finding:
-    """Finding on the claim that the lock is the reason. CONTRADICTED where sockets are also faster with the same lock
-    on both sides, and the ratio's interval does not lie within 5 % of 1."""
+    """Finding on the claim that the lock is the reason why sockets are faster. CONTRADICTED where sockets are also
+    faster with the same lock on both sides, and the ratio's interval does not lie within 5 % of 1.
+    """
     judged = parts["stock"].judged.get("equal_executors")
     text = f"With the same locking on both sides: {brief(parts['stock'], 'equal_executors')}{_by_protocol(parts)}"
     wait = mutex_wait(parts["lock_waits"], "lookup") if "lock_waits" in parts else None
@@ -127,9 +130,10 @@ def _rising(judgement: Judgement, own: Sequence[Step], *, all_measured: bool) ->
 
 
 def _constant_up_to_the_pool(parts: Parts) -> Finding:
-    """Finding on the claim that latency stays constant up to the pool's size, for the dispatch model in which a
-    connection holds its thread. CONFIRMED where latency stays the same from one client up to as many clients as
-    threads."""
+    """Finding on the claim that latency stays constant up to the pool's size. The claim is on the dispatch model in
+    which a connection holds its thread. CONFIRMED where latency stays the same from one client up to as many clients as
+    threads.
+    """
     text = brief(parts["dispatch"], "growth")
     judged = parts["dispatch"].judged.get("growth")
     if judged is None:
@@ -141,8 +145,9 @@ def _constant_up_to_the_pool(parts: Parts) -> Finding:
 
 
 def _trade_is_like_lookup(parts: Parts) -> Finding:
-    """Finding on the claim that a Trade takes as long as a Lookup, from Trade ÷ Lookup on gRPC. CONTRADICTED only where
-    the whole interval is over 5 % away from 1."""
+    """Finding on the claim that a Trade takes as long as a Lookup, from the ratio Trade ÷ Lookup on gRPC. CONTRADICTED
+    only where the ratio's whole interval is over 5 % away from 1.
+    """
     text = brief(parts["stock"], "trade")
     for judged in found(parts["stock"], "trade"):
         low, high = judged.equivalent
@@ -155,8 +160,10 @@ def _trade_is_like_lookup(parts: Parts) -> Finding:
 
 
 def _lock_costs_both_the_same(parts: Parts) -> Finding:
-    """Finding on the claim that the lock costs Lookup and Trade the same, from the waits of both for the mutex.
-    CONFIRMED where the interval over the blocks shows that the waits differ by under 5 % of the latency."""
+    """Finding on the claim that the lock costs Lookup and Trade the same. The finding rests on the times that Lookups
+    and Trades wait for the mutex. CONFIRMED where the interval over the blocks shows that the two times differ by under
+    5 % of the latency.
+    """
     lookup, trade = (mutex_wait(parts["lock_waits"], each) for each in REQUESTS)
     if lookup is None or trade is None:
         return "INCONCLUSIVE", "The server did not stamp lock waits of both request types."
@@ -180,10 +187,10 @@ def _read_lock_is_faster(parts: Parts) -> Finding:
 
 
 def _read_lock_sets_apart(parts: Parts) -> Finding:
-    """Finding on the claim that a read lock sets Lookup apart from Trade. The finding rests on a ratio: Trade ÷ Lookup
-    under read and write locks, divided by Trade ÷ Lookup under one mutex.
+    """Finding on the claim that a read lock sets Lookup apart from Trade. The finding rests on Trade ÷ Lookup under
+    read and write locks, divided by Trade ÷ Lookup under one mutex.
 
-    The division removes the time that messages and work add to a Trade.
+    A Trade takes more time than a Lookup for its messages and its work. The division removes this difference.
     """
     judgement = parts["lock_strategies"]
     arms = {each.setting.text("locking"): each for each in judgement.sweep.arms if not each.copy}
@@ -206,8 +213,9 @@ def _read_lock_sets_apart(parts: Parts) -> Finding:
 
 
 def _no_jump(parts: Parts) -> Finding:
-    """Finding on the claim that latency does not jump. In a jump, the growth of the latency exceeds the growth of the
-    number of clients by over 5 %. Lookups that compute decide the claim."""
+    """Finding on the claim that latency does not jump. In a jump, the growth factor of the latency is over 5 % larger
+    than the growth factor of the number of clients. Lookups that compute decide the claim.
+    """
     text = " ".join(brief(parts["stock"], each) for each in ("computing_sockets", "past_pool"))
     for judged in found(parts["stock"], "computing_sockets"):
         if not judged.rulings or judged.verdict is Verdict.INCONCLUSIVE:
@@ -221,7 +229,8 @@ def _no_jump(parts: Parts) -> Finding:
 
 def _surplus_starves(parts: Parts) -> Finding:
     """Finding on the claim that surplus clients starve, where a connection holds its thread. CONFIRMED where some
-    client gets no reply in every window with more connections than threads."""
+    client gets no reply in every window that has more connections than threads.
+    """
     judgement = parts["dispatch"]
     windows = [
         window.starved_clients
@@ -253,37 +262,43 @@ ENTRIES: tuple[Entry[Parts], ...] = (
         part="stock",
     ),
     Entry(
-        f"Lookup is more efficient on sockets than on gRPC: a ratio of {SOCKETS_MS / GRPC_MS:.2f}, no interval.",
+        "Lookup is more efficient on sockets than on gRPC: the time on sockets ÷ the time on gRPC is "
+        f"{SOCKETS_MS / GRPC_MS:.2f}. The document gives no interval.",
         _sockets_are_faster,
         part="stock",
     ),
-    Entry("The lock that gRPC's Lookup takes could be why.", _the_lock_is_why, part="stock"),
-    Entry("Sockets need no lock, as nothing is written there.", _no_lock_needed, part="stock"),
+    Entry("The reason could be the lock that a Lookup takes on gRPC.", _the_lock_is_why, part="stock"),
+    Entry("The server on sockets needs no lock, since it writes nothing.", _no_lock_needed, part="stock"),
     *(
-        Entry(f"{text}: latency rises with the clients.", _rises(figure, growth), part="stock")
+        Entry(f"{text}: latency rises with the number of clients.", _rises(figure, growth), part="stock")
         for figure, (growth, text) in RISING.items()
     ),
     Entry(
-        "It rises as each request is a task; with a thread for each connection it would stay constant up to the pool.",
+        "Latency rises because each request is a task. With a thread for each connection, latency would stay constant "
+        "up to the pool's size.",
         _constant_up_to_the_pool,
         part="dispatch",
     ),
     Entry("Trade takes about as long as Lookup (figures 2 and 3).", _trade_is_like_lookup, part="stock"),
     Entry(
-        "Synchronization costs Trade and Lookup the same, as both take the one lock.",
+        "Synchronization costs Trade and Lookup the same, since both take the same lock.",
         _lock_costs_both_the_same,
         part="lock_waits",
     ),
-    Entry("A read lock is faster than a write lock: Lookup would gain.", _read_lock_is_faster, part="lock_strategies"),
     Entry(
-        "A read lock for Lookup and a write lock for Trade would set their latencies apart.",
+        "A read lock is faster than a write lock, so Lookup would gain from a read lock.",
+        _read_lock_is_faster,
+        part="lock_strategies",
+    ),
+    Entry(
+        "With a read lock for Lookup and a write lock for Trade, the latencies of Lookup and Trade would differ.",
         _read_lock_sets_apart,
         part="lock_strategies",
     ),
     Entry(f"Past the pool of {POOL} threads, latency does not jump (figure 5).", _no_jump, part="stock"),
     Entry(
-        "That is because each request is a task: with a thread for each connection, clients past the pool would wait "
-        "drastically longer.",
+        "There is no jump because each request is a task. With a thread for each connection, clients beyond the "
+        "pool's size would wait drastically longer.",
         _surplus_starves,
         part="dispatch",
     ),

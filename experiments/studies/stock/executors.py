@@ -2,7 +2,7 @@
 request.
 
 Both transports have the static pool, the thread pool and a thread for each task. Leader/followers need a transport
-whose threads read from connections, such as sockets: grpcio's server reads with its own threads. Each executor is
+whose threads read from connections, such as sockets. grpcio's server reads with its own threads. Each executor is
 compared with the thread pool of its transport, with the fewest clients and with the most clients. The figures have
 every number of clients.
 """
@@ -29,8 +29,9 @@ BESIDE = "thread-pool"
 """Name of the executor with which every other executor is compared."""
 
 HEADLINES_MAX = 4
-"""Number of a transport's executors, from the first, whose comparisons are headlines. Holm's correction covers all
-headlines, and ten blocks could decide no larger family."""
+"""Number of executors of a transport whose comparisons are headlines, counted from the transport's first executor.
+Holm's correction covers all headlines, and ten blocks could decide no larger family.
+"""
 
 
 def sweep(scale: Scale) -> Sweep:

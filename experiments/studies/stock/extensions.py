@@ -1,9 +1,8 @@
 """Answers of the parts beyond the document: a function for each part, from its measurements to its answers.
 
-An answer has a sentence for each comparison; the comparison's verdict chooses the sentence. An answer with over two
+An answer has a sentence for each comparison. The comparison's verdict chooses the sentence. An answer with over two
 comparisons begins with the number of comparisons for each verdict, and with the largest decided difference. The answers
-of parts without verdicts (``offered_load``, ``lock_waits``, ``stages``) state numbers, and say that no verdict is asked
-of these numbers.
+of the parts ``offered_load``, ``lock_waits`` and ``stages`` state numbers, and say that these parts ask for no verdict.
 """
 
 import math
@@ -47,8 +46,9 @@ CLOSED = "How long a request takes at a given rate of arrivals: in a closed loop
 
 
 Said = Callable[[Comparison], tuple[str, str]]
-"""Function that gives two texts for a comparison: for its upper arm and for its lower arm. Both texts stand inside a
-sentence."""
+"""Function that gives two texts for a comparison: for its upper arm and for its lower arm. Both texts stand in the
+middle of a sentence.
+"""
 
 
 def socket_trade(seen: Seen) -> tuple[Answer, ...]:
@@ -214,8 +214,8 @@ def told_of(
     """Answers to a question, from the headline comparisons of the part. A question with ``{}`` is asked of each
     transport.
 
-    ``said``: gives the texts for both arms of a comparison. ``factor``: only comparisons whose arms differ in this
-    factor count. ``further``: sentences at the end of the details of each answer.
+    ``said``: gives the texts for both arms of a comparison. ``factor``: a factor, such as ``clients``; only comparisons
+    of arms that differ in this factor are used. ``further``: sentences at the end of the details of each answer.
     """
     asked: dict[str, list[Comparison]] = {}
     for each in judgement.sweep.comparisons:
@@ -278,8 +278,9 @@ def _starved(judgement: Judgement) -> Iterator[str]:
 
 
 def _offered(judgement: Judgement, arms: Sequence[Arm], every: Mapping[tuple[Arm, str], Point]) -> Answer:
-    """Answer on one server in an open loop: the highest rate up to which the server kept up with every rate that was
-    tried. ``every``: points of the arms."""
+    """Answer on one server in an open loop: the highest rate with which the server kept up. The server also kept up
+    with every lower rate that was tried. ``every``: points of the arms.
+    """
     details, kept_up = list[str](), dict[float, bool | None]()  # None: not known
     for rate_hz, arm in sorted({float(arm.setting.text("rate_hz")): arm for arm in arms}.items(), key=itemgetter(0)):
         windows, due = counted_windows(judgement, arm), f"{rate_hz:,.0f}"

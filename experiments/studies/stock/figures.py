@@ -37,9 +37,10 @@ Painter = Callable[[Seen], Sequence[Picture]]
 
 
 def main(seen: Seen) -> Sequence[Picture]:
-    """Figures of the report. From the main part: the ratios that answer the four questions, the five figures of the
-    original document, the comparison of three servers, and the A/A pairs. Then the figures of the parts that are
-    measured after the main part."""
+    """Figures of the report. The main part has the ratios that answer the four questions, the five figures of the
+    original document, the comparison of three servers, and the A/A pairs. After these come the figures of the parts
+    that are measured after the main part.
+    """
     title, headline = "The stock service: ratios that answer its four questions", seen.main.comparisons("headline")
     pictures = [ratios.picture("answers", title, list(headline))]
     panels = {}
@@ -123,8 +124,7 @@ def offered(seen: Seen) -> Sequence[Picture]:
 
 
 CLIENTS = {"library": "own client", "lean": "lean client"}
-"""Words for the two kinds of client: the transport's own client, which users have, and our lean client, which adds
-little latency."""
+"""Words for the two kinds of client. Users have the transport's own client. Our lean client adds little latency."""
 
 
 def kinds(seen: Seen) -> Sequence[Picture]:
@@ -141,15 +141,16 @@ def kinds(seen: Seen) -> Sequence[Picture]:
 
 
 def _lines(judgement: Judgement, arms: Sequence[Arm]) -> Iterator[clients.Line]:
-    """Lines of one of the original's figures, one for each measured request type of these arms."""
+    """Lines of one of the original's figures. Each request type that these arms measured has a line."""
     for request in REQUESTS:
         if line := points_of(judgement, arms, request):
             yield clients.Line(request.capitalize(), arms[0].setting.text("transport"), line)
 
 
 def _threads(figure: str, staged: Judgement | None) -> Mapping[str, Mapping[int, str]]:
-    """Rows of numbers under a figure, each with a number for each number of clients: threads that ran requests, and
-    threads at work at once on average. Empty where the server stamped nothing."""
+    """Rows of numbers under a figure. A row has a number for each number of clients: the threads that ran requests, or
+    the average number of threads at work at once. Empty where the server stamped nothing.
+    """
     if staged is None:
         return {}
     own = by_clients(staged, FIGURES[figure])
@@ -174,8 +175,9 @@ def _three(judgement: Judgement) -> Picture:
 
 
 def _rest(found: Sequence[Point], factor: str, level: str) -> Iterator[clients.Line]:
-    """Lines of latency over the number of clients at one level of ``factor``, one for each setting of the other
-    factors. The levels of the other varying factors name a line."""
+    """Lines of latency over the number of clients, at one level of ``factor``. Each setting of the other factors has a
+    line. The line's name has the levels of the other factors that vary.
+    """
     varying = [
         name
         for name in FACTORS

@@ -1,10 +1,10 @@
 """Time for which requests wait for the catalog's lock, by locking strategy and request type.
 
 The servers stamp the stages of every request, which costs about 1 µs a request. The wait of a block is the mean over
-the block's requests. The wait of several blocks is the mean of the blocks' waits; texts also have the least and the
-greatest wait of a block. No verdict is asked of waits. A wait ends when the thread runs again. So a wait includes the
-time of other threads and programs that ran meanwhile. Blocks that a gate refuses for an arm are left out. The functions
-are pure.
+the block's requests. The wait of several blocks is the mean of the blocks' waits. Texts also have the least and the
+greatest wait of a block. Waits have no verdict. A wait ends when the thread runs again. So a wait includes the time of
+other threads and programs that ran meanwhile. Blocks that a gate refuses for an arm are left out. The functions are
+pure.
 """
 
 from collections.abc import Iterator, Mapping
@@ -53,7 +53,7 @@ class LockWait:
 
     @property
     def share(self) -> float:
-        """Mean over the blocks of the wait's share of the latency, from 0 to 1."""
+        """Share of the latency that the wait takes, as a mean over the blocks, from 0 to 1."""
         return fmean(self.shares.values())
 
     @property
@@ -72,8 +72,9 @@ def lock_waits(judgement: Judgement) -> tuple[LockWait, ...]:
 
 
 def lock_details(judgement: Judgement) -> tuple[str, ...]:
-    """Sentences on the waits for the mutex on each transport, on the longest wait under every other strategy, and on
-    the largest share of the latency."""
+    """Sentences on three things: the waits for the mutex on each transport, the longest wait under every other
+    strategy, and the largest share of the latency that a wait takes.
+    """
     waits = lock_waits(judgement)
     if not waits:
         return ("No lock wait was stamped.",)
@@ -111,8 +112,9 @@ def _mutex(waits: tuple[LockWait, ...]) -> Iterator[str]:
 
 
 def _others(waits: tuple[LockWait, ...]) -> Iterator[str]:
-    """Sentences, one for each strategy under which a request took a lock; the mutex is left out. A sentence has the
-    longest wait of a request type, and names the request types that take no lock."""
+    """Sentences, one for each strategy under which a request took a lock, without the mutex. A sentence has the longest
+    wait of a request type, and names the request types that take no lock.
+    """
     for locking in dict.fromkeys(wait.locking for wait in waits if wait.locking != MUTEX):
         own = [wait for wait in waits if wait.locking == locking]
         longest = max(own, key=lambda wait: wait.wait_us)

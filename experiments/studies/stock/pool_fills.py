@@ -6,7 +6,7 @@ a new connection for each request. The part also measures gRPC on a ``ThreadPool
 ``past_pool`` measures kept connections with a task for each request, only at 1, 5 and 10 clients. ``run stock`` runs
 ``past_pool`` for question 4.
 
-Each client is a connection of one load process. So all clients begin together, and a short window suffices. The load
+All clients are connections of one load process. So the clients begin together, and a short window suffices. The load
 process is far from its limit: 5 threads answer 500 requests a second. A client without a reply in a window (a starved
 client) has no latency. Starved clients are counted in every window, and marked in the figure.
 """
@@ -68,8 +68,9 @@ FLAT = (REQUEST, CONNECTION, ON_GRPC)
 """Names of the lines that are tested for constant latency up to the pool's size."""
 
 RISING = (REQUEST, ANEW, CONNECTION_ANEW, ON_GRPC)
-"""Names of the lines that are tested for growth of latency past the pool's size. On the line ``CONNECTION`` clients
-starve instead."""
+"""Names of the lines on which latency is tested for growth past the pool's size. The line ``CONNECTION`` is left out,
+since there clients starve instead.
+"""
 
 WORDS: Mapping[str, str] = {
     REQUEST: "where a request is a task",
@@ -161,7 +162,7 @@ def answers(seen: Seen) -> tuple[Answer, ...]:
 
 
 def waiting(judgement: Judgement) -> str:
-    """Sentences on the latency of a Lookup that waits, up to the pool's size and past it.
+    """Sentences on the latency of a Lookup that waits, up to the pool's size and past the pool's size.
 
     If latency stays constant up to the pool's size and then rises, the text has the rise and its reason. Otherwise the
     text has the latencies, the steps that contradict a comparison, and the comparisons that are not decided. If a
@@ -234,7 +235,9 @@ def _contrary(judgement: Judgement, name: str) -> str:
 
 def _arms(judgement: Judgement, name: str) -> list[Arm]:
     """Arms of a comparison's line in ascending order of clients, from the comparison's fewest clients to the most. For
-    ``TO_POOL`` these are 1 and the pool's size, and for ``PAST_POOL`` the pool's size and twice this size."""
+    ``TO_POOL``, the fewest and the most are 1 and the pool's size; for ``PAST_POOL``, the pool's size and twice this
+    size.
+    """
     least, most = (1, POOL) if name.startswith(TO_POOL) else (POOL, 2 * POOL)
     own = by_clients(judgement, LINES[_line(name)], "connections")
     return [arm for arm in own if least <= arm.connections <= most]
@@ -245,8 +248,9 @@ def _line(name: str) -> str:
 
 
 def _starving(judgement: Judgement) -> Iterator[str]:
-    """Sentences on the clients that got no reply: first where a kept connection holds a thread, then on all other lines
-    of the figure."""
+    """Sentences on the clients that got no reply. The first sentence is on kept connections that hold a thread. The
+    last sentence is on all other lines of the figure.
+    """
     kept = _points(judgement, CONNECTION)
     if not any(point.windows for point in kept):
         yield "Not known: no window has been run."

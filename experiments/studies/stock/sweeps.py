@@ -4,16 +4,17 @@ The main part has the five figures and the four questions of the original docume
 group of arms is measured side by side, and a comparison is the ratio of two arms.
 
 The gRPC server runs on a ``ThreadPoolExecutor``, as its users start it. The sockets server runs on the static pool.
-Question 1 compares both servers as started, and sockets with a plain grpcio server that has none of our code. Question
-1 then compares three servers on the static pool: sockets, our own gRPC server, and grpcio. Sockets and our own gRPC
-server differ in the protocol. Our own gRPC server and grpcio differ in the implementation; grpcio's client loads both.
+Question 1 compares both servers as started. It also compares sockets with a plain grpcio server that has none of our
+code. Question 1 then compares three servers on the static pool: sockets, our own gRPC server, and grpcio. Sockets and
+our own gRPC server differ in the protocol. Our own gRPC server and grpcio differ in the implementation, and grpcio's
+client loads both.
 
-Arms with a headline comparison, or in an A/A pair, are measured in every round. Inner points of the figures have no
-verdict, and are measured in every third or fifth round. Each transport has an A/A pair, for Lookup with one client; the
-pair of gRPC runs on the static pool. Both servers of a pair carry the same loads, equally often.
+Arms of headline comparisons and of A/A pairs are measured in every round. Inner points of the figures have no verdict,
+and are measured in every third or fifth round. Each transport has an A/A pair, for Lookup with one client. The pair of
+gRPC runs on the static pool. Both servers of a pair carry the same loads, equally often.
 
-Question 4 is about a Lookup that computes for 0.1 ms, on both transports. For a plain Lookup past the pool's size, ten
-client processes share the load's core, so that the load may be the limit. Question 4 therefore has the lean client,
+Question 4 is about a Lookup that computes for 0.1 ms, on both transports. With a plain Lookup and more clients than
+threads, ten client processes share the load's core. There the load may be the limit. So question 4 has the lean client,
 with a connection for each client.
 
 In the figures each client is a process with one connection. The catalog's volume limits are so high that no trade is
@@ -44,7 +45,8 @@ MIXED = "lookup=0.5,trade=0.5"
 
 SAME_TIMES = 4
 """Number of times that a round measures an A/A pair, in parts other than the main part. The ratio of such a pair is
-near 1, so a verdict needs many slices."""
+near 1. A verdict on such a ratio needs many slices.
+"""
 
 INNER_EVERY = 3
 """Number of rounds from one measurement of an inner point to the next. Inner points have no verdict."""
@@ -165,8 +167,7 @@ def _past_the_pool() -> Iterator[Comparison]:
     """Comparisons of the latency with twice as many clients as threads ÷ the latency with as many clients as threads.
     The ratio is tested against 2, the growth of the number of clients.
 
-    The comparisons are of Lookups that compute, on both transports, and of plain Lookups on sockets.
-    """
+    The comparisons are of Lookups that compute, on both transports, and of plain Lookups on sockets."""
     size = f"{POOL} threads: {2 * POOL} ÷ {POOL} clients"
     for name, base in COMPUTING.items():
         at_pool, past_pool = (Arm(base.but(connections=clients)) for clients in (POOL, 2 * POOL))
@@ -211,8 +212,8 @@ def lock_waits(scale: Scale) -> Sweep:
 
 
 def stages(scale: Scale) -> Sweep:
-    """Sweep of Lookup with the small pool on both transports, and of figures 4 and 5. The servers stamp the stages of
-    every request."""
+    """Sweep of Lookup with the small pool on both transports, and of the arms of figures 4 and 5. The servers stamp the
+    stages of every request."""
     drawn = [arm for figure in POOLED for arm in figure_arms(figure, scale)]
     return replace(in_slices("stages", groups_of(STAGED), (), scale, drawn), timeline=True)
 
@@ -233,7 +234,8 @@ def socket_trade(scale: Scale) -> Sweep:
 
 
 def pool_by_clients(scale: Scale) -> Sweep:
-    """Sweep of pools of 1, 3, 5 and 10 threads, under the scale's numbers of clients and twice the largest number."""
+    """Sweep of pools of 1, 3, 5 and 10 threads. The clients are the scale's numbers, and twice the largest of these
+    numbers."""
     most = 2 * max(scale.clients)
     arms = [Arm(SOCKETS.but(workers=pool, clients=n)) for pool in POOLS for n in (*scale.clients, most)]
     small, large = (Arm(SOCKETS.but(workers=pool, clients=most)) for pool in (1, 10))
@@ -271,7 +273,7 @@ def _both_ends(scale: Scale) -> Sequence[int]:
 
 
 def lock_strategies(scale: Scale) -> Sweep:
-    """Sweep that compares every locking strategy with the mutex, on sockets with the most clients, Lookup and Trade
+    """Sweep that compares every locking strategy with the mutex on sockets, under the most clients, Lookup and Trade
     mixed."""
     arms = {each: Arm(SOCKETS.but(mix=MIXED, clients=max(scale.clients), locking=each)) for each in LOCKINGS}
     mutex, how = arms["mutex"], f"sockets, {clients_of(max(scale.clients))}, Lookup and Trade"
@@ -328,8 +330,9 @@ OFFERED = {
     "grpc": (500.0, 1000.0, 2000.0, 3000.0, 4000.0, 5500.0),
     "sockets": (2000.0, 5000.0, 10000.0, 20000.0, 30000.0, 40000.0),
 }
-"""Rates of due requests, in requests a second, by transport: from a tenth of the server's known capacity on one core to
-more than this capacity."""
+"""Rates of due requests, in requests a second, by transport. The rates rise from a tenth of the server's known capacity
+on one core to over the capacity.
+"""
 
 
 def offered_load(scale: Scale) -> Sweep:
@@ -356,8 +359,9 @@ def groups_of(arms: Sequence[Arm], every: int = 1) -> tuple[Group, ...]:
 def _with_same(
     groups: Sequence[Group], comparisons: Sequence[Comparison], times: int
 ) -> tuple[list[Group], list[Comparison]]:
-    """Groups and comparisons, with an added A/A pair for each transport. The pair has the setting of the lower arm of
-    the transport's first comparison. ``times``: number of times that a round measures a pair."""
+    """Groups and comparisons, with an added A/A pair for each transport. A transport's pair has the setting of the
+    lower arm in the transport's first comparison. ``times``: number of times that a round measures a pair.
+    """
     below: dict[str, Setting] = {}
     for each in comparisons:
         below.setdefault(each.below.setting.text("transport"), each.below.setting)
@@ -373,8 +377,9 @@ def in_slices(
     scale: Scale,
     inner: Sequence[Arm] = (),
 ) -> Sweep:
-    """Sweep of a part in slices. A sweep with comparisons gets A/A pairs, unless the sweep has such pairs. ``inner``:
-    arms that only figures need, measured in every third round."""
+    """Sweep of a part in slices. A sweep that has comparisons, but no A/A pairs, gets A/A pairs. ``inner``: arms that
+    only figures need, measured in every third round.
+    """
     if not any(each.kind == "same" for each in comparisons):
         groups, comparisons = _with_same(groups, comparisons, SAME_TIMES)
     taken = tuple(arm for group in groups for arm in group.arms)

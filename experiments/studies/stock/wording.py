@@ -120,8 +120,8 @@ def at_work(staged: Judgement, arm: Arm) -> float | None:
     """Average number of threads that held a request at the same time. None where the server stamped nothing, or where
     no latency is known.
 
-    By Little's law this average is the number of clients × the share of the latency for which a thread holds the
-    request.
+    By Little's law this average is a product: the number of clients × the share of the latency in which a thread holds
+    the request.
     """
     held_us = [each.total.mean_us - each.queue_wait.mean_us for each in counted_stages(staged, arm).values()]
     latency_us = mean_us(staged, arm)
@@ -147,8 +147,8 @@ def step_by_step(own: Sequence[Step]) -> str:
 
 
 def contrary(judgement: Judgement, others: Sequence[Step], missing: int) -> str:
-    """Sentences on the steps that contradict a claim, one sentence for each direction, and on the number of steps
-    without a value. A step is the change from one number of clients to the next.
+    """Sentences on the steps that contradict a claim, one for each direction. A further sentence has the number of
+    steps without a value. A step is the change from one number of clients to the next.
 
     ``others``: the contradicting steps. The sentences name these steps only where the judgement is at a look. Empty
     without contradicting or missing steps.
@@ -168,8 +168,9 @@ def label(arm: Arm) -> str:
 
 
 def executors(judgement: Judgement, name: str) -> tuple[str, str]:
-    """Texts for the executors of a comparison's two arms, as recorded: ``the static pool``. Without such a comparison
-    both texts are ``one executor``."""
+    """Texts for the executors of a comparison's two arms, as recorded: ``the static pool``. Both texts are ``one
+    executor`` where the sweep has no such comparison.
+    """
     comparison = declared(judgement, name)
     arms = () if comparison is None else (comparison.above, comparison.below)
     above, below = (f"the {arm.setting.executor}" for arm in arms) if arms else ("one executor",) * 2

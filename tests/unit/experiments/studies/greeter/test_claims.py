@@ -14,7 +14,12 @@ from experiments.studies.greeter.design import TWO, asynchronous, cold, greeter
 from experiments.studies.greeter.figures import cold_runs
 from tests.unit.experiments.studies.greeter.judgements import ALONE, CPP, PYTHON, SCALE, seen
 
-FIRST, BOTH, SERVER_LESS, SHARE_FALLS = "has just started", "same client", "the server answers fewer", "one alone"
+FIRST, BOTH, SERVER_LESS, SHARE_FALLS = (
+    "has just started",
+    "same client",
+    "the server answers fewer",
+    "one client alone",
+)
 CLOCK, KIND = "CPU clock", "registers a synchronous service"
 
 EVERY = (FIRST, BOTH, SERVER_LESS, SHARE_FALLS, CLOCK, KIND)

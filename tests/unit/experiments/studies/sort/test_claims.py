@@ -15,12 +15,12 @@ from tests.unit.experiments.studies.sort.planted import SCALE, cold_rows, judged
 
 pytestmark = pytest.mark.slow  # judges sweeps: some 0.3 s each
 
-FALLS_BY_CALLS = "N being the number of calls."
-FALLS_BY_LENGTH = "N being the size of the input"
+FALLS_BY_CALLS = "The mean falls as N grows from 100 to 10,000"
+FALLS_BY_LENGTH = "where N is the size of the input"
 MERGE_LONGER = "At N = 100 merge sort"
 NET_RPC = "net/rpc consistently"
-MORE_BY_CALLS = "The more so as N grows"
-MORE_BY_LENGTH = "The more so as the input grows"
+MORE_BY_CALLS = "grows with N, where N is the number of calls"
+MORE_BY_LENGTH = "grows with N, where N is the length of the array"
 ALGORITHMS = "The algorithms differ by less"
 
 OF_COLD_RUNS = (FALLS_BY_CALLS, MERGE_LONGER, MORE_BY_CALLS)
