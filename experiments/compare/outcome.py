@@ -29,7 +29,7 @@ from experiments.results.observed import ALL, needed
 from experiments.services import OURS
 from experiments.show.numbers import NOTHING, counted, has_interval, number, percent, time_unit
 from experiments.show.sentences import ratio_sentence
-from experiments.show.tables import NONE_LEFT_OUT, rounds_sentence
+from experiments.show.tables import NO_PAIR, NONE_LEFT_OUT, rounds_sentence
 from stock_service.rpc.errors import UsageError
 
 _LIMIT = re.compile(r"(slower|faster)\s*>\s*(\d+(?:\.\d+)?)\s*%")
@@ -315,7 +315,7 @@ def _left_out(judgement: Judgement) -> list[str]:
         if judged is not None and block.number in judged.log_ratios:
             continue
         refused = next(block_refusals(judgement.sweep, block, comparison), None)
-        why = "no pair of turns has two replies" if refused is None else f"gate {refused.gate}: {refused.said}"
+        why = NO_PAIR if refused is None else f"gate {refused.gate}: {refused.said}"
         found.append(f"Block {block.number}: {why}.")
     return found
 

@@ -39,6 +39,9 @@ from experiments.show.sentences import undecided_words, verdict_words
 
 NONE_LEFT_OUT = "No round was left out."
 
+NO_PAIR = "in each pair of turns, one server had a late reply or no reply"
+"""Reason why a block has no value of a comparison, if no gate refuses the block."""
+
 LIMITED_MARK, REFUSED_MARK, WHOLE_MARK = "†", "§", "‡"
 """Marks, each with a note below the table (``LIMITED_NOTE``, ``REFUSED_NOTE``, ``WHOLE_NOTE``)."""
 
@@ -290,7 +293,7 @@ def _without_value(judgement: Judgement, comparison: Comparison) -> Iterator[Cel
     for gate, refusal in found.items():
         yield comparison.title, _gate(gate), refusal.said, "no value in any block"
     if not found:
-        yield comparison.title, NOTHING, "no pair of turns has two replies", "no value in any block"
+        yield comparison.title, NOTHING, NO_PAIR, "no value in any block"
 
 
 def _gate(gate: int) -> str:
