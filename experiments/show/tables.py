@@ -39,7 +39,7 @@ from experiments.show.sentences import undecided_words, verdict_words
 
 NONE_LEFT_OUT = "No round was left out."
 
-NO_PAIR = "in each pair of turns, one server had a late reply or no reply"
+NO_PAIR = "no pair of turns counts, since replies were late or missing, or other programs took the cores"
 """Reason why a block has no value of a comparison, if no gate refuses the block."""
 
 LIMITED_MARK, REFUSED_MARK, WHOLE_MARK = "†", "§", "‡"
