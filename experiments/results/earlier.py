@@ -42,7 +42,7 @@ class EarlierRun:
     """Ratio of each comparison, by the comparison's name. Only comparisons of the family ``headline`` are kept."""
 
     def is_before(self, run: Environment) -> bool:
-        """True if this run began before ``run``, and both machines have the same processor model and number of cores."""
+        """True if this run began before ``run``, on the same processor model with the same number of cores."""
         return self.began_at < run.before.at and (self.cpu_model, self.cores) == (run.cpu_model, run.cores)
 
 

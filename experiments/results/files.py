@@ -329,7 +329,7 @@ def _lines(file: Path) -> list[bytes]:
 
 
 def other_limits(sweep: Sweep) -> list[str]:
-    """Text for each limit that differs between a sweep and this version's defaults: the limit's name and both values."""
+    """Text for each limit of a sweep that differs from this version's default: its name and both values."""
     stated, usual = asdict(sweep.limits), asdict(LIMITS)
     return [f"{name} {stated[name]:g} (here {usual[name]:g})" for name in usual if stated[name] != usual[name]]
 

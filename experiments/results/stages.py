@@ -131,7 +131,7 @@ def summary(stages: Stages, begins_ns: Nanoseconds | int, ends_ns: Nanoseconds |
 
 
 def _durations(stages: Stages) -> dict[str, Nanoseconds]:
-    """Durations in nanoseconds, by the name of the stage, and for ``total``. Each array has one value for each request."""
+    """Durations in nanoseconds, by the name of the stage, and for ``total``. An array has a value for each request."""
     locked = stages.asked_ns != 0
     return {
         "queue_wait": stages.dequeued_ns - stages.accepted_ns,
