@@ -25,8 +25,9 @@ from experiments.recommend.tail import tail
 from experiments.show.numbers import number
 
 POOLS = (1, 2, 4, 8, 16, 32, 64)
-"""Numbers of threads of the pools that can be advised. Each pool has twice as many threads as the previous pool, since
-smaller steps would change the rate little."""
+"""Sizes in threads of the pools that can be advised. Each size is twice the previous size, since smaller steps would
+change the rate little.
+"""
 
 RATE_NEAR, TAIL_NEAR = 0.95, 1.10
 """Limits within which a smaller pool is preferred. ``RATE_NEAR``: smallest ratio of the smaller pool's highest rate to
@@ -59,8 +60,9 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """Wish of the user: the cores, the rate and the p99 of the server. A rate or p99 of None means that the user has no
-    such wish."""
+    """Wish of the user: the cores, the rate and the p99 of the server. The rate or the p99 is None if the user does not
+    wish it.
+    """
 
     cores: int
     """Number of cores that the server may use."""
@@ -227,7 +229,7 @@ def _highest_in_target_hz(demands: Demands, of: Size, wish: Wish) -> float | Non
 
 
 def _changes(demands: Demands, wish: Wish, choice: Choice) -> Iterator[tuple[str, str]]:
-    """Yields each change of a demand or of the wish that would change the advice, with the new advice."""
+    """Yields each change of a demand or of the wish that leads to another advice, with the other advice."""
     others = [
         ("requests waited twice as long", replace(demands, wait_s=2 * demands.wait_s), wish),
         ("requests waited half as long", replace(demands, wait_s=demands.wait_s / 2), wish),
@@ -244,8 +246,9 @@ def _changes(demands: Demands, wish: Wish, choice: Choice) -> Iterator[tuple[str
 
 
 def _without_gil(demands: Demands, wish: Wish, choice: Choice) -> Iterator[tuple[str, str]]:
-    """Yields the advice for a Python without a GIL, if the GIL limits the server and this advice differs from
-    ``choice``."""
+    """Yields the advice for a Python without a GIL. Yields nothing if the GIL is not the limit, or if this advice
+    equals ``choice``.
+    """
     if bounds(demands, choice.workers, wish.cores, choice.processes).limit != "gil":
         return
     then = _chosen(demands.without_gil, wish)

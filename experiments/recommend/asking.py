@@ -44,7 +44,7 @@ ROUNDS_LEAST, ROUNDS = 2, 5
 """Smallest and largest number of rounds. After ``ROUNDS_LEAST`` rounds, the measurement ends once the rounds agree."""
 
 AGREE = 1.06
-"""Largest ratio of a level's rates that agree: the highest rate ÷ the lowest rate of the rounds."""
+"""Largest ratio of a level's highest rate to its lowest rate, if the level's rounds agree."""
 
 NEAR_BEST = 0.5
 """Share of the best rate of the first round. If a level's rate is under this share, further rounds leave out the level.
@@ -77,11 +77,10 @@ TIMEOUT_S = 10.0
 """Longest time for a reply, in seconds. A server that needs more time cannot be measured here."""
 
 NO_GIL = re.compile(r"python3\.\d+t\b")
-"""Pattern in the path of a program or library. The pattern is found in the paths of a Python without a GIL."""
+"""Pattern that occurs in the path of a program or library only if the Python has no GIL."""
 
 Watch = Callable[[str], None]
-"""Function that shows the progress. Before each step of the measurement, the function is called with a few words on it.
-"""
+"""Function that shows the progress. Before each step of the measurement, the function gets a few words on this step."""
 
 
 @dataclass(frozen=True, slots=True)

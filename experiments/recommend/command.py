@@ -34,8 +34,8 @@ RPC_MS = 0.15
 to 0.17 ms."""
 
 IO_VARIATION = 0.5
-"""Default of ``--io-variation``: standard deviation ÷ mean of a request's wait. The user describes the request by
-options. For example, a database needs twice the time for some requests.
+"""Default of ``--io-variation``: standard deviation ÷ mean of the wait of a described request. For example, a database
+needs twice the time for some requests.
 """
 
 OVERHEAD_S = 0.0001

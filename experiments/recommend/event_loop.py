@@ -12,13 +12,13 @@ No formula gives this throughput, so this module simulates the loop, turn by tur
 as a request to grpcio's asyncio server. A test counts these turns. All turns of a request take equal processor time.
 The clients start at the same time, as in a real load.
 
-The error depends on the number of clients. Each request waits for 10 ms and computes for 0.2 ms. For waves of 16
-requests, the predicted throughput is within 2 % of the measured throughput. 16 clients got 1,200 replies a second. With
-a selector that does not round its timeout, they got 1,390. Waves of 32 requests partly dissolve: 2,330 replies a second
-were measured, 1,940 are predicted. With 64 clients the prediction depends on the processor time of each turn. With
-equal times for all turns, as in this module, the prediction is 4,300 replies a second. With the turns' times that were
-measured with one client, the prediction is 3,400. The measured throughput was 3,850. The simulation leaves out the work
-that grpcio does on another thread.
+The error depends on the number of clients. In the following measurements, each request waits for 10 ms and computes for
+0.2 ms. For waves of 16 requests, the predicted throughput is within 2 % of the measured throughput. 16 clients got
+1,200 replies a second. With a selector that does not round its timeout, 16 clients got 1,390. Waves of 32 requests
+partly dissolve: 2,330 replies a second were measured, 1,940 are predicted. With 64 clients the prediction depends on
+the processor time of each turn. With equal times for all turns, as in this module, the prediction is 4,300 replies a
+second. With the turns' times that were measured with one client, the prediction is 3,400. The measured throughput was
+3,850. The simulation leaves out the work that grpcio does on another thread.
 """
 
 import heapq

@@ -2,7 +2,7 @@
 
 A running server is loaded over a rising number of connections. A command is started once for each pool size, and the
 servers take turns under load. In both cases the module ``seen`` derives the advice from the rates. The p99 is measured
-last, in an open loop. The measured server is the running server, or the started server with the advised pool.
+last, in an open loop. The p99 is measured on the running server, or on the started servers whose pools may be advised.
 """
 
 import math

@@ -51,7 +51,7 @@ probability.
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Asymptotic bounds of a server, which no load exceeds."""
+    """Asymptotic bounds of a server. No load exceeds these bounds."""
 
     capacity_hz: float
     """Largest number of replies a second, for any number of clients."""

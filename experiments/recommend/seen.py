@@ -6,8 +6,8 @@ requests. N connections in a closed loop also have N concurrent requests, since 
 reply. So ``--start`` measures the rate of each pool, and ``--address`` the rate of each number of connections. The
 advice is the smallest number whose rate is at least ``RATE_NEAR`` × the best rate. Every stated rate was measured.
 
-If requests only compute, the number of connections cannot stand for the number of workers. The server then has no
-request of a connection for much of the time: the next request is still at the client or on the wire. So one busy worker
+If requests only compute, the number of connections cannot stand for the number of workers. A connection then has no
+request at the server for much of the time: its next request is still at the client or on the wire. So one busy worker
 needs several connections. If the cores are the limit, or if the Python has no GIL, the advice is one worker for each
 core. Otherwise the advice is one worker.
 """
@@ -39,8 +39,9 @@ ratio is not near the best level, even if the level was faster in a single round
 """
 
 ONE_AT_A_TIME = 1.5
-"""Limit of a computed number of concurrent requests. A number under the limit counts as one request at a time, since
-measured rates have errors of some per cent."""
+"""Limit of ``Found.at_a_time``. A number under the limit counts as one request at a time, since measured rates have
+errors of some per cent.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,7 @@ class Level:
 
     @property
     def client_share(self) -> float:
-        """Median share of a core that the client took."""
+        """Median share of a core that the client used."""
         return median(load.client_share for load in self.rounds)
 
 

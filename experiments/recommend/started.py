@@ -1,10 +1,10 @@
 """Servers that a command starts, one server for each size, and their measurement. A size is a number of workers.
 
-The command has ``{workers}`` and ``{port}``. A command with ``{processes}`` is started with one process. If one process
-does not carry the wished rate, the command is started again with several processes. The servers run at the same time
-and take turns under load. So other programs disturb all sizes alike. A server with ``{port}`` has its standard output
-sent to its standard error. If a command has no ``{port}``, the server prints its address in its first line, ``ready
-HOST:PORT``. At the end every server is stopped. Its exit code is ignored.
+The command has ``{workers}``, and may have ``{port}``. A command with ``{processes}`` is started with one process. If
+one process does not carry the wished rate, the command is started again with several processes. The servers run at the
+same time and take turns under load. So other programs disturb all sizes alike. If a command has ``{port}``, the
+standard output of its servers is sent to standard error. If a command has no ``{port}``, the server prints its address
+in its first line, ``ready HOST:PORT``. At the end every server is stopped. Exit codes are ignored.
 """
 
 import shlex
@@ -23,8 +23,9 @@ from stock_service.rpc.transports import Address
 WORKERS, PROCESSES, PORT = "{workers}", "{processes}", "{port}"
 
 _SILENCED = ("/bin/sh", "-c", 'exec "$@" >&2', "sh")
-"""Words that stand before a command whose standard output nobody reads. These words send the output to standard error,
-since a full pipe would block the server."""
+"""Words that stand before a command, and send its standard output to standard error. Nobody reads this output, and a
+full pipe would block the server.
+"""
 
 CONNECTIONS = 128
 """Number of connections that load one server: twice the workers of the largest size."""

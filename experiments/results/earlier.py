@@ -19,9 +19,7 @@ EARLIER_FILE = "earlier_runs.json"
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """Ratio of a comparison in a run: the natural logarithm of the ratio, and the variance of the logarithm over
-    blocks.
-    """
+    """Ratio of a comparison in a run: the mean natural logarithm over blocks, and the variance of this mean."""
 
     log: float
     variance: float

@@ -209,7 +209,7 @@ def finish(folder: Path) -> None:
 def _smt_siblings() -> bool | None:
     """True if two of this process's cores are hardware threads of one physical core. None if unknown.
 
-    The kernel lists equal siblings for the hardware threads of one physical core.
+    The kernel gives equal lists of siblings for the hardware threads of one physical core.
     """
     lists = [_read(Path(f"/sys/devices/system/cpu/cpu{core}/topology/thread_siblings_list")) for core in cores()]
     return None if UNKNOWN in lists else len(set(lists)) < len(lists)

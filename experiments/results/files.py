@@ -47,7 +47,7 @@ SWEEP_FILE, BLOCKS_FILE = "sweep.json", "blocks.jsonl.gz"
 MEASURED = "a folder of results, which `python -m experiments run NAME` or `compare --out` has written"
 AS_WRITTEN = "the unchanged file: restore a copy of the file, or measure again"
 """Parts of error texts. ``MEASURED`` describes the folder that a command accepts. ``AS_WRITTEN`` describes the file
-that it accepts.
+that the command accepts.
 """
 
 _DIGITS = 16
@@ -68,7 +68,7 @@ N = TypeVar("N", bound=Numbered)
 
 @dataclass(frozen=True, slots=True)
 class Form(Generic[P, B]):
-    """Names of the two files of a kind of run, and the functions that convert the plan to JSON and back."""
+    """Names of the files of a kind of run, and the functions that convert the plan to JSON and back."""
 
     plan_file: str
     plain: Callable[[P], dict[str, Any]]
@@ -82,8 +82,8 @@ class Form(Generic[P, B]):
 
 @dataclass(frozen=True, slots=True)
 class SweepFile:
-    """Content of ``sweep.json``. The file has indices of arms; here, the arm replaces its index. A sweep has either
-    slices or windows.
+    """Content of ``sweep.json``. The file has indices of arms; in this class, arms replace the indices. A sweep has
+    either slices or windows.
     """
 
     study: str
@@ -240,7 +240,7 @@ def counting(blocks: Sequence[N]) -> tuple[N, ...]:
 
 
 def drop_torn(folder: Path, form: Form[Any, Any] = SWEPT) -> None:
-    """Deletes the incomplete line after the last whole block, which a crash left. Raises OSError."""
+    """Deletes the incomplete line that a crash left after the last whole block. Raises OSError."""
     file = folder / form.blocks_file
     whole = b"".join(gzip.compress(line + b"\n", mtime=0) for line in _lines(file))
     write_at_once(file, whole)
@@ -329,7 +329,7 @@ def _lines(file: Path) -> list[bytes]:
 
 
 def other_limits(sweep: Sweep) -> list[str]:
-    """Text for each limit of a sweep that differs from this version's default: its name and both values."""
+    """Text for each limit of a sweep that differs from this version's default: the name and both values."""
     stated, usual = asdict(sweep.limits), asdict(LIMITS)
     return [f"{name} {stated[name]:g} (here {usual[name]:g})" for name in usual if stated[name] != usual[name]]
 

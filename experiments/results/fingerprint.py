@@ -39,8 +39,8 @@ _THEN = ", then "
 _DIGITS = 16
 
 _OF_NO_WEIGHT = ("ctx", "kind", "type_comment", "type_params")
-"""Fields of a syntax tree that the digest ignores: some versions of Python lack these fields, or they repeat other
-fields.
+"""Fields of a syntax tree that the digest ignores. Some versions of Python lack some of these fields; the others repeat
+another field.
 """
 
 

@@ -69,8 +69,8 @@ class SliceColumns:
 class Answered:
     """Counted requests of one request type of an arm in a block.
 
-    Replies are from the slices that were kept or answered late, in rounds that are not left out. Errors are from all
-    slices.
+    Replies count only in slices with the fate KEPT or ANSWERED_LATE, in rounds that are not left out. Errors count in
+    all slices.
     """
 
     times: Times
@@ -164,8 +164,8 @@ class ServerSeen:
     processes: int | None = None
     """Number of the server's processes. None in older recordings."""
     kernel_share: float | None = None
-    """Share of the server's processor time that the kernel used during the block's slices. Sampled by clock ticks. None
-    for too little processor time, for windows, and in older recordings.
+    """Share of the server's processor time that the kernel used during the block's slices. The share is sampled at
+    clock ticks. None for too little processor time, for windows, and in older recordings.
     """
     at_work: int | None = None
     """Number of threads of the server's executor that ran requests. A thread counts if it used at least a hundredth of
