@@ -1,13 +1,13 @@
-"""Advice on a pool, computed from the demands of a request and from a wish. Pure. The module ``words`` puts the advice
-into words.
+"""Advice on the size of a pool, computed from the demands of a request and from a user's wish. Pure. The module
+``words`` has the sentences of the advice.
 
-Demands are the times that a request needs: with the GIL, without the GIL, and waiting. A wish is a rate and a p99, the
-99th percentile of response times; both are optional. The advice follows this rule:
+Demands are the times that a request needs: with the GIL, without the GIL, and waiting. A wish has a rate and a p99 (the
+99th percentile of response times). Both are optional. The advice follows this rule:
 
 - Pools have 1, 2, 4 … 64 threads. The advice is the smallest pool within a few per cent of the best pool.
 - Without a wished rate, pools are compared by their highest rates.
 - With a wished rate, each pool that carries the rate is compared with the largest pool, by the p99 at this rate. A pool
-  carries a rate that is at most ``BUSIEST`` of the pool's highest rate.
+  carries a rate if the rate is at most ``BUSIEST`` of the pool's highest rate.
 - Several processes are advised only if one process does not carry the wished rate, or does not keep the wished p99 at
   this rate. Asyncio is advised only if 64 threads are too few.
 
@@ -25,26 +25,29 @@ from experiments.recommend.tail import tail
 from experiments.show.numbers import number
 
 POOLS = (1, 2, 4, 8, 16, 32, 64)
-"""Numbers of threads of the pools that can be advised. Each pool has twice as many threads as the previous pool, since
-smaller steps would change the rate little."""
+"""Sizes in threads of the pools that can be advised. Each size is twice the previous size, since smaller steps would
+change the rate little.
+"""
 
 RATE_NEAR, TAIL_NEAR = 0.95, 1.10
-"""A smaller pool is preferred within these limits. ``RATE_NEAR``: smallest value of its highest rate ÷ the best pool's
-highest rate. ``TAIL_NEAR``: largest value of its p99 ÷ the largest pool's p99."""
+"""Limits within which a smaller pool is preferred. ``RATE_NEAR``: smallest ratio of the smaller pool's highest rate to
+the best pool's highest rate. ``TAIL_NEAR``: largest ratio of the smaller pool's p99 to the largest pool's p99.
+"""
 
 BUSIEST = 0.8
 """Largest share of a server's highest rate that the server should carry. Above this share, small changes of the rate
 make long queues."""
 
 USUAL = 0.7
-"""Share of the highest rate at which the p99 is predicted without a wished rate."""
+"""Share of the highest rate. Without a wished rate, the p99 is predicted at this share."""
 
 UNLIMITED = 512
-"""Number of workers that stands for a server without a pool, which serves any number of concurrent requests."""
+"""Number of workers that stands for a server without a pool. Such a server serves any number of concurrent requests."""
 
 SHORT_OF = 0.5
-"""Share of an asyncio server's highest rate. If 64 threads do not reach this share, 64 threads are too few. A smaller
-gain would not be worth the work to rewrite the program for asyncio."""
+"""Share of an asyncio server's highest rate. If 64 threads do not reach this share, 64 threads are too few. If they
+reach the share, asyncio gains too little to be worth the work to rewrite the program.
+"""
 
 
 class Kind(StrEnum):
@@ -57,11 +60,12 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """Wish of the user: the cores, the rate and the p99 of the server. A rate or p99 of None means that the user has no
-    such wish."""
+    """Wish of the user: the cores, the rate and the p99 of the server. The rate or the p99 is None if the user does not
+    wish it.
+    """
 
     cores: int
-    """Cores that the server may use."""
+    """Number of cores that the server may use."""
     rate_hz: float | None = None
     target_p99_s: float | None = None
 
@@ -111,13 +115,13 @@ class Advice:
     kind: Kind
     chosen: Size
     pools: tuple[Size, ...]
-    """Predictions for all pools, each pool with the number of processes of ``chosen``."""
+    """Predictions for each size in ``POOLS``, with the number of processes of ``chosen``."""
     carried: bool
-    """True if the wished rate is carried and the wished p99 is kept. Also true if there is no wish."""
+    """True if the chosen server carries the wished rate and keeps the wished p99. Also true if there is no wish."""
     highest_in_target_hz: float | None
-    """Highest rate at which the wished p99 is kept; None without a wished p99, 0 if the p99 is not kept at any rate."""
+    """Highest rate at which the server keeps the wished p99. None without a wished p99. 0 if no rate keeps the p99."""
     changes: tuple[tuple[str, str], ...]
-    """Conditions that would change the advice, each with the advice under this condition."""
+    """Conditions that would change the advice. Each condition comes with the advice that it would give."""
 
     def __str__(self) -> str:
         """Words for the advice, such as ``16 threads``."""
@@ -144,7 +148,7 @@ def sized(demands: Demands, workers: int, processes: int, wish: Wish) -> Size:
 
 
 def _chosen(demands: Demands, wish: Wish) -> Choice:
-    """The choice by the rule in the module's docstring.
+    """Choice by the rule in the module's docstring.
 
     More processes are tried while the choice does not carry the wished rate, or does not keep the wished p99. If no
     number of processes is enough, but one process carries the rate, the choice has one process.
@@ -163,7 +167,7 @@ def _chosen(demands: Demands, wish: Wish) -> Choice:
 
 
 def _of_processes(demands: Demands, processes: int, wish: Wish) -> Choice:
-    """The choice by the rule, for a given number of processes."""
+    """Choice for a given number of processes, by the rule in the module's docstring."""
     choice = Choice(_pool(demands, processes, wish), processes, Kind.PROCESSES if processes > 1 else Kind.THREADS)
     if processes > 1 or (wish.rate_hz is not None and _is_enough(demands, choice, wish)):
         return choice
@@ -173,7 +177,7 @@ def _of_processes(demands: Demands, processes: int, wish: Wish) -> Choice:
 
 
 def _pool(demands: Demands, processes: int, wish: Wish) -> int:
-    """Number of threads of the smallest pool near the best pool, by the rule."""
+    """Number of threads of the smallest pool near the best pool, by the rule in the module's docstring."""
     highest_hz = {workers: capacity_hz(demands, workers, wish.cores, processes) for workers in POOLS}
     least_hz = RATE_NEAR * max(highest_hz.values())
     if wish.rate_hz is not None:
@@ -211,7 +215,9 @@ def _process_counts(cores: int) -> Iterator[int]:
 
 
 def _highest_in_target_hz(demands: Demands, of: Size, wish: Wish) -> float | None:
-    """Highest rate at which a server keeps the wished p99, within some per cent; 0 if there is no such rate."""
+    """Highest rate at which a server keeps the wished p99, with an error of some per cent. None without a wished p99. 0
+    if no rate keeps the p99.
+    """
     if wish.target_p99_s is None:
         return None
     low, high = 0.0, 1.0
@@ -223,7 +229,7 @@ def _highest_in_target_hz(demands: Demands, of: Size, wish: Wish) -> float | Non
 
 
 def _changes(demands: Demands, wish: Wish, choice: Choice) -> Iterator[tuple[str, str]]:
-    """Yields each change of a demand or of the wish that would change the advice, with the new advice."""
+    """Yields each change of a demand or of the wish that leads to another advice, with the other advice."""
     others = [
         ("requests waited twice as long", replace(demands, wait_s=2 * demands.wait_s), wish),
         ("requests waited half as long", replace(demands, wait_s=demands.wait_s / 2), wish),
@@ -240,8 +246,9 @@ def _changes(demands: Demands, wish: Wish, choice: Choice) -> Iterator[tuple[str
 
 
 def _without_gil(demands: Demands, wish: Wish, choice: Choice) -> Iterator[tuple[str, str]]:
-    """Yields the advice for a Python without a GIL, if the GIL limits the server and this advice differs from
-    ``choice``."""
+    """Yields the advice for a Python without a GIL. Yields nothing if the GIL is not the limit, or if this advice
+    equals ``choice``.
+    """
     if bounds(demands, choice.workers, wish.cores, choice.processes).limit != "gil":
         return
     then = _chosen(demands.without_gil, wish)

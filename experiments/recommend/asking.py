@@ -1,12 +1,11 @@
 """Measurement of a running server: the server's rate at several numbers of connections, and its processor time.
 
-A level is one number of connections. Each load is a closed loop from one client process. In a round each level is
-loaded once, so that a disturbance by other programs hits all levels alike. If the rate of a level in the first round is
-far under the best rate, the level is not loaded again. The rounds end once the rates of each level agree, or
-``BUDGET_S`` is over.
+A level is one number of connections. Each load is a closed loop from one client process. A round loads each level once.
+So a disturbance by other programs hits all levels alike. If a level's rate in the first round is far under the best
+rate, later rounds leave out this level. The rounds end once the rates of each level agree, or ``BUDGET_S`` is over.
 
 The server's processor time is the time of the processes that listen on the port, and of their child processes. The
-processor time is None if this user has no right to read it, and for a server on another machine.
+processor time is None if this user may not read it, or if the server is on another machine.
 """
 
 import contextlib
@@ -34,27 +33,30 @@ from stock_service.rpc.tls import NO_CREDENTIALS, ClientCredentials
 from stock_service.rpc.transports import Address
 
 CONNECTIONS = (1, 2, 4, 8, 16, 32, 64, 128)
-"""Levels in ascending order."""
+"""Levels (numbers of connections) in ascending order."""
 
 GROWS = 1.05
-"""Smallest factor that counts as growth: the best rate of the last two levels ÷ the best rate of the levels before."""
+"""Smallest factor of the rate that counts as growth: the best rate of the last two levels ÷ the best rate of the
+earlier levels.
+"""
 
 ROUNDS_LEAST, ROUNDS = 2, 5
 """Smallest and largest number of rounds. After ``ROUNDS_LEAST`` rounds, the measurement ends once the rounds agree."""
 
 AGREE = 1.06
-"""The rounds of a level agree if the highest rate ÷ the lowest rate of the rounds is at most this factor."""
+"""Largest ratio of a level's highest rate to its lowest rate, if the level's rounds agree."""
 
 NEAR_BEST = 0.5
-"""Share of the best rate of the first round. If a level's rate is under this share, the level is not loaded in further
-rounds."""
+"""Share of the best rate of the first round. If a level's rate is under this share, further rounds leave out the level.
+"""
 
 TRIES = 3
 """Largest number of tries for a window. A window is tried again if other processes took the cores."""
 
 BUDGET_S = 15.0
-"""Limit in seconds from the start of the first round. A further round begins only if the expected end of this round is
-within the limit. The first round has no limit."""
+"""Time limit in seconds, from the start of the first round. A further round begins only if the round is expected to end
+within the limit. The first round has no limit.
+"""
 
 WINDOW_S, WINDOW_S_MAX = 0.3, 3.0
 """Shortest and longest counted time of a load, in seconds. Between these limits, the counted time is ``RESPONSES``
@@ -64,20 +66,21 @@ RESPONSES = 20
 """Counted time of a load, as a number of response times with one connection."""
 
 LONGER = 5
-"""Factor by which a repeated window is longer. A window without a reply and without an error is repeated."""
+"""Factor by which a repeated window is longer. A window is repeated if it had no reply and no error."""
 
 WARM_UP_S, OPEN_WARM_UP_S = 0.1, 0.5
-"""Seconds of warm-up before a window. ``WARM_UP_S``: of a closed loop. ``OPEN_WARM_UP_S``: of an open loop, whose
-initial queue drains during the warm-up."""
+"""Seconds of warm-up before a window of a closed loop, and before a window of an open loop. The initial queue of an
+open loop drains during the warm-up.
+"""
 
 TIMEOUT_S = 10.0
-"""Longest time for a reply, in seconds. Slower servers cannot be measured here."""
+"""Longest time for a reply, in seconds. A server that needs more time cannot be measured here."""
 
 NO_GIL = re.compile(r"python3\.\d+t\b")
-"""Pattern in the path of a program or a library of a Python without a GIL."""
+"""Pattern that occurs in the path of a program or library only if the Python has no GIL."""
 
 Watch = Callable[[str], None]
-"""Function that is called with a few words before each step of the measurement."""
+"""Function that shows the progress. Before each step of the measurement, the function gets a few words on this step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +117,7 @@ class Asked:
 class Server:
     """Processes of a server on this machine.
 
-    ``pids`` is empty for a server on another machine, and for a server whose processes this user may not read.
+    ``pids`` is empty if the server is on another machine, or if this user may not read the server's processes.
     """
 
     pids: tuple[int, ...]
@@ -144,8 +147,9 @@ class Server:
 
 
 def server_at(address: Address) -> Server:
-    """Processes that listen at the address, and their child processes. No processes if this user may not read their
-    processor time."""
+    """Processes that listen at the address, and their child processes. Empty if this user may not read the processor
+    time of these processes.
+    """
     found: dict[int, None] = {}
     for pid in listening(address).pids:
         with contextlib.suppress(psutil.Error):  # the process has ended
@@ -171,7 +175,7 @@ def alone_s(asked: Asked, server: Server, watch: Watch) -> float:
 
 
 def window_s(response_s: float) -> float:
-    """Counted time of a load in seconds, for a server that answers one connection in ``response_s``."""
+    """Counted time of a load in seconds. ``response_s``: the server's response time with one connection."""
     return min(WINDOW_S_MAX, max(WINDOW_S, RESPONSES * response_s))
 
 
@@ -188,12 +192,12 @@ def by_turns(
     watch: Watch,
     is_over: Callable[[Sequence[float]], bool] | None = None,
 ) -> tuple[Level, ...]:
-    """Measures every level once, or until ``is_over`` is true. Then measures the levels near the best level in turn,
-    until the rounds agree or ``BUDGET_S`` is over. Blocks. Raises the errors of ``load``.
+    """Measures each level once, up to the level at which ``is_over`` is true. Then measures the levels near the best
+    level in turn, until the rounds agree or ``BUDGET_S`` is over. Blocks. Raises the errors of ``load``.
 
-    ``load`` loads a level for one window. ``what``: unit of the levels, for ``watch``. ``is_over`` gets the rates of
-    the levels so far. For servers that this command started, ``is_over`` must be None: then all processes outside this
-    command count as other programs.
+    ``load`` loads a level for one window. ``what``: unit of the levels, for ``watch``. ``is_over`` gets the first
+    round's rates so far. If this command started the servers, ``is_over`` must be None. All processes outside this
+    command then count as other programs.
     """
     load = partial(_undisturbed, load, is_over is None)
     began_s = time.monotonic()
@@ -217,9 +221,10 @@ def by_turns(
 
 
 def _undisturbed(load: Callable[[int], Load], is_alone: bool, level: int) -> Load:
-    """Loads a level until a window was not disturbed by other processes that took the cores. Makes ``TRIES`` tries at
-    most, so the last load may be disturbed. ``is_alone``: true if this command started every server, so that all other
-    processes count as other programs."""
+    """Loads a level again and again, until other processes do not disturb the window. After ``TRIES`` disturbed tries,
+    the last load is marked as disturbed. ``is_alone``: true if this command started every server. All other processes
+    then count as other programs.
+    """
     for _ in range(TRIES):
         machine = MachineWatch(is_alone)
         found, others = load(level), machine.seen()
@@ -237,7 +242,7 @@ def _agree(rounds: Sequence[Load]) -> bool:
 def loaded(asked: Asked, server: Server, connections: int, window_s: float, rate_hz: float | None = None) -> Load:
     """Loads the server for one window, in an open loop if ``rate_hz`` is given. Blocks for the window and the warm-up.
 
-    A window without any reply or error is repeated with a longer time. Raises Unavailable if no server gives a valid
+    If a window has no reply and no error, a longer window is measured. Raises Unavailable if no server gives a valid
     reply, and KeyboardInterrupt after Ctrl-C.
     """
     before_s = server.processor_s()

@@ -34,8 +34,9 @@ RPC_MS = 0.15
 to 0.17 ms."""
 
 IO_VARIATION = 0.5
-"""Default of ``--io-variation``: standard deviation ÷ mean of the wait of a request that the user describes by options.
-An example is a database that needs twice the time for some requests."""
+"""Default of ``--io-variation``: standard deviation ÷ mean of the wait of a described request. For example, a database
+needs twice the time for some requests.
+"""
 
 OVERHEAD_S = 0.0001
 """Time in seconds that a request spends outside the server: in the client, on the wire, and for waking threads. Used
@@ -50,7 +51,7 @@ EXITS = {
 }
 
 LOOPBACK: Address = ("127.0.0.1", 0)
-"""Address that stands for the servers of ``--start``, whose ports are not known yet."""
+"""Address in place of the addresses of servers that ``--start`` has not started yet."""
 
 _BESIDE = (
     (("io_share", "gil_share", "io_variation", "rpc_ms"), ("service_ms",)),
@@ -60,8 +61,9 @@ _BESIDE = (
         ("address", "start"),
     ),
 )
-"""Groups of options. Each group comes with the options that choose the service: an option of the group may be given
-only with one of these options."""
+"""Pairs of groups of options. An option of the first group may be given only with an option of the second group. The
+options of the second group choose the service.
+"""
 
 _EPILOG = """\
 Give one of three things:
@@ -118,7 +120,7 @@ def run(options: argparse.Namespace) -> int:
     _check(options)
     target_s = None if options.target_p99_ms is None else options.target_p99_ms / 1000
     wish = Wish(options.cores or len(cores()), options.rate_hz, target_s)
-    answer: dict[str, object]  # content of the file: seconds, requests a second; null for an infinite time
+    answer: dict[str, object]  # content of the file, in s and requests/s; an infinite time is null
     if options.service_ms is not None:
         demands = described(options)
         advice = advise(demands, wish)
@@ -131,12 +133,12 @@ def run(options: argparse.Namespace) -> int:
         answer = {"wish": wish, "advice": found, "sentences": lines}
         table, picture = words.measured_table(found), partial(words.measured_picture, wish, found)
     try:
-        if options.json is not None:  # before the print, which fails if the reader of the output has gone
+        if options.json is not None:  # before the print: the print fails if the output's reader has ended
             write_at_once(options.json, msgspec.json.format(msgspec.json.encode(answer), indent=2) + b"\n")
         if options.figure is not None:
             is_png = options.figure.suffix == ".png"
             write_at_once(options.figure, data_of(picture().draw(), "png" if is_png else "svg"))
-    finally:  # a full disk loses no advice
+    finally:  # even with a full disk, the advice is printed
         print("\n".join([*lines, "", *table]))
     return 0
 
@@ -160,8 +162,9 @@ def _measured(options: argparse.Namespace, wish: Wish) -> Found:
 
 
 def _asked(options: argparse.Namespace, at: Address) -> Asked:
-    """The address of the server, the request to send, and the client's credentials. With ``--call`` and without
-    ``--proto``, asks the server for its methods by reflection."""
+    """Address of the server, the request to send, and the client's credentials. With ``--call`` and without
+    ``--proto``, asks the server for its methods by reflection.
+    """
     request: RequestType | None = None
     if options.call is not None:
         request = called(at, options.call, options.data or "{}", options.proto)

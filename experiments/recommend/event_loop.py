@@ -2,22 +2,23 @@
 timers have a resolution of one millisecond.
 
 In each round asyncio calls all ready callbacks (``BaseEventLoop._run_once``). A **turn** is one callback of a request.
-A request takes several turns, so that concurrent requests advance together. Without a ready callback the loop sleeps in
-epoll until the next timer. This sleep is rounded up to a whole millisecond (``EpollSelector.select``), so that all
-timers of one millisecond end together. Requests therefore gather into **waves**: the requests of a wave wait at the
-same time. While a wave waits, the processor is idle. The queueing network in ``model`` has no waves, and predicts a
-higher throughput.
+A request takes several turns, so concurrent requests advance together. Without a ready callback the loop sleeps in
+epoll until the next timer. This sleep is rounded up to a whole millisecond (``EpollSelector.select``). So all timers of
+one millisecond end together. Requests therefore gather into **waves**: the requests of a wave wait at the same time.
+While a wave waits, the processor is idle. The queueing network in ``model`` has no waves, and predicts a higher
+throughput.
 
-No formula gives this throughput, so the loop is simulated, turn by turn. A simulated request has as many turns as a
-request to grpcio's asyncio server. A test counts these turns. All turns of a request take equal processor time. The
-clients start at the same time, as in a real load.
+No formula gives this throughput, so this module simulates the loop, turn by turn. A simulated request has as many turns
+as a request to grpcio's asyncio server. A test counts these turns. All turns of a request take equal processor time.
+The clients start at the same time, as in a real load.
 
-The error depends on the number of clients. With a wait of 10 ms and 0.2 ms of computing, the prediction for waves of 16
-requests is within 2 %. With a selector that does not round its timeout, 16 clients got 1,390 replies a second instead
-of 1,200. Waves of 32 requests partly dissolve: 2,330 replies a second were measured, 1,940 are predicted. With 64
-clients the prediction depends on the processor time of each turn. With equal times for all turns, as in this module,
-the prediction is 4,300 replies a second. With the times that were measured with one client, the prediction is 3,400.
-The measured throughput was 3,850. The simulation leaves out the work that grpcio does on another thread.
+The error depends on the number of clients. In the following measurements, each request waits for 10 ms and computes for
+0.2 ms. For waves of 16 requests, the predicted throughput is within 2 % of the measured throughput. 16 clients got
+1,200 replies a second. With a selector that does not round its timeout, 16 clients got 1,390. Waves of 32 requests
+partly dissolve: 2,330 replies a second were measured, 1,940 are predicted. With 64 clients the prediction depends on
+the processor time of each turn. With equal times for all turns, as in this module, the prediction is 4,300 replies a
+second. With the turns' times that were measured with one client, the prediction is 3,400. The measured throughput was
+3,850. The simulation leaves out the work that grpcio does on another thread.
 """
 
 import heapq
@@ -39,11 +40,12 @@ REPLIED_AFTER = 2
 """Number of turns from the end of the wait until the reply is sent. Later turns clean up."""
 
 _STARTS = 3
-"""Number of simulations whose results are averaged. Each simulation has another seed, since waves last in some
-simulations and dissolve in others."""
+"""Number of simulations whose results are averaged. Each simulation has another seed: in some simulations the waves
+last, and in others they dissolve.
+"""
 
 _REPLIES = 2_000
-"""Number of counted replies in each simulation. The warm-up before them has a tenth of this number of replies."""
+"""Number of counted replies in each simulation. The warm-up has a tenth of this number of replies."""
 
 
 @lru_cache(maxsize=256)
@@ -67,9 +69,9 @@ class _Loop:
         self._turn_s = demands.processor_s / (TURNS_BEFORE + TURNS_AFTER)
         self._random = Random(seed)
         self._now_s = 0.0
-        self._ready: deque[tuple[int, float]] = deque()  # turns of the request so far, and its slowness
+        self._ready: deque[tuple[int, float]] = deque()  # for each request: turns so far, slowness
         self._arriving = [0.0] * clients
-        self._timers: list[tuple[float, float]] = []  # end of the wait, and the request's slowness
+        self._timers: list[tuple[float, float]] = []  # for each request: end of its wait, slowness
         self._replied_at: list[float] = []
 
     def run(self) -> float:

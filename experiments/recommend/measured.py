@@ -1,9 +1,8 @@
-"""Advice from measurements. Either a running server is measured, or several servers that a command starts, one server
-for each pool size.
+"""Advice from measurements: of a running server, or of servers that a command starts, one server for each pool size.
 
 A running server is loaded over a rising number of connections. A command is started once for each pool size, and the
 servers take turns under load. In both cases the module ``seen`` derives the advice from the rates. The p99 is measured
-last, in an open loop. It is the p99 of the running server, or of the server with the advised pool.
+last, in an open loop. The p99 is measured on the running server, or on the started servers whose pools may be advised.
 """
 
 import math
@@ -34,12 +33,13 @@ TAIL_HZ_MOST = 20_000.0
 client sent late, and requests to a server in C++ timed out for seconds."""
 
 IN_TARGET = (BUSIEST, 0.6, 0.4, 0.2)
-"""Shares of the highest rate. Rates of these shares are tried in this order until the measured p99 is at most the
-wished p99."""
+"""Shares of the highest rate, in the order of their trial. The p99 is measured at each share, until a measured p99 is
+at most the wished p99.
+"""
 
 
 def of_running(asked: Asked, wish: Wish, watch: Watch) -> Found:
-    """Findings on a server that runs. Blocks for up to a minute. Raises the errors of ``ask``."""
+    """Findings on a running server. Blocks for up to a minute. Raises the errors of ``ask``."""
     server = server_at(asked.address)
     if not server.pids:
         watch("the server's processor time cannot be read here")
@@ -55,8 +55,11 @@ def of_running(asked: Asked, wish: Wish, watch: Watch) -> Found:
 
 def of_command(template: str, asking: Callable[[Address], Asked], wish: Wish, watch: Watch) -> Found:
     """Findings on servers that a command starts. Blocks for up to 90 s. Raises the errors of ``ask``, and
-    ProgramFailed. ``template``: the command. ``asking`` takes a server's address, and returns the address with the
-    request to send."""
+    ProgramFailed.
+
+    ``template``: the command. ``asking``: function from a server's address to an ``Asked`` with this address and the
+    request to send.
+    """
     found = _of_processes(template, 1, asking, wish, watch)
     if wish.rate_hz is None or found.carried(wish) or started.PROCESSES not in template:
         return found
@@ -82,7 +85,7 @@ def _of_processes(template: str, processes: int, asking: Callable[[Address], Ask
 
 
 def with_short_tail(found: Found, rate_hz: float, tail_of: Callable[[int, float], Tail]) -> Found:
-    """Findings with another advice: the smallest pool that carries a rate, and whose p99 at this rate is near the
+    """Findings with another advised pool: the smallest pool that carries a rate, and whose p99 at this rate is near the
     largest pool's p99.
 
     ``tail_of`` measures the p99 with a given number of workers at a given rate.
@@ -99,9 +102,9 @@ def with_short_tail(found: Found, rate_hz: float, tail_of: Callable[[int, float]
 
 
 def with_tails(found: Found, wish: Wish, tail_of: Callable[[int, float], Tail]) -> Found:
-    """Findings with a measured p99. The rate is the wished rate, but at most ``BUSIEST`` of the highest rate. Without a
-    wished rate, the rate is ``USUAL`` of the highest rate. With a wished p99 and no wished rate, the rate is lowered in
-    the steps of ``IN_TARGET``, until the p99 is kept.
+    """Findings with a measured p99. The p99 is measured at the wished rate, but at most at ``BUSIEST`` of the highest
+    rate. Without a wished rate, the p99 is measured at ``USUAL`` of the highest rate. If the user wishes only a p99,
+    the rate is lowered in the steps of ``IN_TARGET``, until the server keeps the p99.
 
     No p99 is measured at a rate over ``TAIL_HZ_MOST``. ``tail_of`` measures the p99 with a given number of workers at a
     given rate.

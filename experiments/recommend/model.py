@@ -1,7 +1,7 @@
 """Predicted throughput and response time of a closed loop, by asymptotic bounds and by a queueing network.
 
 The network has three levels. Each level is a birth-death chain. An outer level treats the next inner level as a single
-station. The station's rate depends on the number of requests inside. From the inside out:
+station. The station's rate depends on the number of requests inside. The levels, from the inside out:
 
 1. *Processor.* Requests need processor time with the GIL (``gil_s``, one request at a time) and without the GIL
    (``free_s``). All requests share the ``cores``.
@@ -19,8 +19,9 @@ queuing networks*, IBM J. Res. Dev. 19, 1975; Lazowska et al., *Quantitative Sys
 *Mean-value analysis of closed multichain queuing networks*, JACM 27, 1980). The bounds are from Denning and Buzen, *The
 operational analysis of queueing network models*, ACM Computing Surveys 10, 1978.
 
-The network assumes exponential processor times. Constant processor times reach the bounds. For processor times that
-vary less than exponential times, ``between`` interpolates. The tests compare the result with a simulation.
+The network assumes exponential processor times. With constant processor times, the throughput reaches the bounds. For
+processor times that vary less than exponential times, ``between`` interpolates. The tests compare the result with a
+simulation.
 
 Two effects are left out. A switch from one thread to another costs time. Also, a request needs less processor time
 under load, since a busy server need not be woken for each request. Demands that are measured under load include both
@@ -37,18 +38,20 @@ from experiments.design.demands import Demands
 from stock_service.rpc.errors import UsageError
 
 USEFUL_SHARE = 0.95
-"""Share of the highest throughput that any pool can reach. ``useful_workers`` is the size of the smallest pool that
-reaches this share, since larger pools gain little throughput."""
+"""Share of the best pool's throughput. ``useful_workers`` is the size of the smallest pool that reaches this share,
+since larger pools gain little throughput.
+"""
 
 
 NEVER = 1e-9
-"""Limit of probability. If a number of clients at one process has at most this probability, the mean over all such
-numbers leaves it out."""
+"""Limit of probability. The mean over the numbers of clients at one process leaves out each number with at most this
+probability.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Asymptotic bounds of a server, which no load exceeds."""
+    """Asymptotic bounds of a server. No load exceeds these bounds."""
 
     capacity_hz: float
     """Largest number of replies a second, for any number of clients."""
@@ -63,7 +66,9 @@ class Bounds:
 
     @property
     def knee_clients(self) -> float:
-        """Number of clients at which both bounds of the throughput are equal. With more clients, requests queue."""
+        """Number of clients at which the bound ``clients / response_s`` reaches ``capacity_hz``. With more clients,
+        requests queue.
+        """
         return self.capacity_hz * self.response_s
 
 
@@ -76,10 +81,11 @@ class Prediction:
     response_s: float
     """Mean response time in seconds, from a request's send to its reply."""
     useful_workers: int
-    """Number of threads of each process in the smallest pool that reaches ``USEFUL_SHARE`` of the highest throughput of
-    any pool."""
+    """Number of threads of each process in the smallest pool that reaches ``USEFUL_SHARE`` of the best pool's
+    throughput.
+    """
     knee_clients: float
-    """Number of clients at which both bounds of the throughput are equal. With more clients, requests queue."""
+    """Number of clients from which requests queue: ``Bounds.knee_clients``."""
 
 
 def bounds(demands: Demands, workers: int, cores: float = 1, processes: int = 1) -> Bounds:
@@ -144,13 +150,14 @@ def _throughput_hz(demands: Demands, workers: int, clients: int, cores: float, p
 
 
 def _each(cores: float, processes: int) -> float:
-    """Number of cores of a process: an equal part of all cores, but at least one core, since other processes may be
-    idle."""
+    """Number of cores that one process can use: an equal part of all cores, but at least one core, since other
+    processes may be idle.
+    """
     return max(1.0, cores / processes)
 
 
 def _of_one_hz(demands: Demands, workers: int, clients: int, cores: float) -> float:
-    """Replies a second of one process. If there are more requests than ``workers``, the other requests queue."""
+    """Replies a second of one process. The process serves ``workers`` requests at a time; further requests queue."""
     rates = inside_hz(demands, clients, cores)
     pooled = [rates[min(there, workers) - 1] for there in range(1, clients + 1)]
     bound_hz = bounds(demands, workers, cores).throughput_hz(clients)
@@ -159,8 +166,9 @@ def _of_one_hz(demands: Demands, workers: int, clients: int, cores: float) -> fl
 
 @cache
 def inside_hz(demands: Demands, inside: int, cores: float) -> tuple[float, ...]:
-    """Replies a second of one process, if the number of requests in workers is constant. The result has a rate for each
-    number from 1 to ``inside``."""
+    """Replies a second of one process that always has the same number of requests in its workers. The result has a rate
+    for each number from 1 to ``inside``.
+    """
     at_processor = [processor_hz(demands, count, cores) for count in range(1, inside + 1)]
     return tuple(alternating_hz(demands.wait_s, at_processor[:count]) for count in range(1, inside + 1))
 
@@ -207,7 +215,7 @@ def birth_death(ups: Sequence[float], downs: Sequence[float]) -> list[float]:
     logs = [0.0]
     for up, down in zip(ups, downs, strict=True):
         logs.append(logs[-1] + math.log(up) - math.log(down))
-    highest = max(logs)  # subtracted, so that no power overflows
+    highest = max(logs)  # is subtracted: no exponential can then overflow
     weights = [math.exp(each - highest) for each in logs]
     whole = sum(weights)
     return [weight / whole for weight in weights]

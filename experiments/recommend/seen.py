@@ -6,10 +6,10 @@ requests. N connections in a closed loop also have N concurrent requests, since 
 reply. So ``--start`` measures the rate of each pool, and ``--address`` the rate of each number of connections. The
 advice is the smallest number whose rate is at least ``RATE_NEAR`` × the best rate. Every stated rate was measured.
 
-In one case the number of connections cannot stand for the number of workers. If requests only compute, a connection is
-idle at the server for much of the time, since its next request is still at the client or on the wire. One busy worker
-then needs several connections. The advice is then one worker for each core if the cores are the limit or if the Python
-has no GIL, and otherwise one worker.
+If requests only compute, the number of connections cannot stand for the number of workers. A connection then has no
+request at the server for much of the time: its next request is still at the client or on the wire. So one busy worker
+needs several connections. If the cores are the limit, or if the Python has no GIL, the advice is one worker for each
+core. Otherwise the advice is one worker.
 """
 
 from collections.abc import Sequence
@@ -21,24 +21,27 @@ from clients.load.record.result import CLIENT_CPU_LIMIT
 from experiments.recommend.advice import BUSIEST, POOLS, RATE_NEAR, Choice, Kind, Wish
 
 WAIT_LEAST_S = 0.0003
-"""Shortest time that counts as a wait of a request, in seconds. A shorter time may only be the time in which threads
-wake up."""
+"""Shortest time that counts as a wait of a request, in seconds. A shorter time may only be the delay of waking threads.
+"""
 
 BUSY = 0.75
 """Smallest share of the GIL, or of the free cores, that a busy server uses. Free cores are the cores that the client
-does not use. If the server uses less when the rate stops growing, the limit is not the processor."""
+does not use. If the server uses a smaller share when the rate stops growing, the processor is not the limit.
+"""
 
 ALL_CORES = 0.85
 """Smallest share of the free cores that a server with a GIL uses if the cores are the limit. This share is larger than
 ``BUSY``, since the kernel can work for one thread while another thread has the GIL."""
 
 RATE_FAIR = 0.9
-"""Smallest median, over the rounds, of a level's rate ÷ the best level's rate. With a smaller median, a level is not
-near the best level, whatever its rates in single rounds are."""
+"""Smallest ratio of a level's rate to the best level's rate, as the median over the rounds. A level with a smaller
+ratio is not near the best level, even if the level was faster in a single round.
+"""
 
 ONE_AT_A_TIME = 1.5
-"""Limit of a computed number of concurrent requests. A number under the limit counts as one request at a time, since
-measured rates have errors of some per cent."""
+"""Limit of ``Found.at_a_time``. A number under the limit counts as one request at a time, since measured rates have
+errors of some per cent.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +54,9 @@ class Load:
     processor_s: float | None
     """Processor time of the server for each request, in seconds; None if unknown."""
     client_share: float
-    """Processor time that the client took, as a share of a core. Over ``CLIENT_CPU_LIMIT`` the client, too, limits the
-    throughput."""
+    """Share of a core that the client used. If this share is over ``CLIENT_CPU_LIMIT``, the client also limits the
+    throughput.
+    """
     is_disturbed: bool = False
     """True if other programs, or the hypervisor, took the cores in every try of this window."""
 
@@ -79,7 +83,7 @@ class Level:
 
     @property
     def client_share(self) -> float:
-        """Median share of a core that the client took."""
+        """Median share of a core that the client used."""
         return median(load.client_share for load in self.rounds)
 
 
@@ -92,10 +96,11 @@ class Limit(StrEnum):
     INSIDE = "inside"
     """The processor is idle, and more concurrent requests add nothing: a lock or a pool of connections is the limit."""
     WORKERS = "workers"
-    """The number of workers, or of connections, is the limit: the largest level has the highest rate."""
+    """The number of workers, or of connections, is the limit: only the largest level is near the highest rate."""
     UNREAD = "unread"
-    """The limit is unknown, but is not the workers: more concurrent requests add nothing, and processor time cannot be
-    read."""
+    """The limit is unknown. More concurrent requests add nothing, so the workers are not the limit. The processor time
+    cannot be read.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +119,7 @@ class Tail:
     """A p99, measured in an open loop."""
 
     workers: int
-    """Number of workers of the measured pool. For a running server, which has a pool of its own, the advised number."""
+    """Number of workers of the measured pool. For a running server, the advised number of workers."""
     rate_hz: float
     p99_s: float
 
@@ -129,13 +134,18 @@ class Found:
     """True if each level is a pool that was started. False if each level is a number of connections."""
     levels: tuple[Level, ...]
     highest_hz: float
-    """Measured rate in replies a second: of the advised pool, or of a running server under as many connections as
-    workers are advised. If requests only compute (see the module), the best rate of the running server."""
+    """Measured rate of the advised pool, in replies a second. For a running server, the rate with as many connections
+    as workers are advised. If its requests only compute (see the module), the running server's best rate.
+    """
     limit: Limit
     at_a_time: float
-    """Number of concurrent requests at the best rate, by Little's law, if each request takes ``alone_s``."""
+    """Number of concurrent requests at the best rate, by Little's law: this rate × the time of a single request. For a
+    running server, the client's own time is first subtracted.
+    """
     alone_s: float
-    """Time of a single request, in seconds: in its worker, or until its reply to our client."""
+    """Time of a single request, in seconds. For a started pool, the time in a worker. For a running server, the time
+    until the reply to our client.
+    """
     processor_s: float | None
     """Processor time of a request at the highest rate, in seconds; None if unknown."""
     tails: tuple[Tail, ...] = ()
@@ -147,7 +157,7 @@ class Found:
         return best_of(self.levels)
 
     def carried(self, wish: Wish) -> bool:
-        """True if the wished rate is carried and the wished p99 was kept. Also true if there is no wish."""
+        """True if the server carries the wished rate and kept the wished p99. Also true if there is no wish."""
         is_kept = wish.target_p99_s is None or (bool(self.tails) and self.tails[-1].p99_s <= wish.target_p99_s)
         return is_kept and (wish.rate_hz is None or wish.rate_hz <= BUSIEST * self.highest_hz)
 
@@ -172,7 +182,7 @@ def enough(levels: Sequence[Level], rate_hz: float | None = None) -> Level:
 
 
 def is_near(level: Level, best: Level) -> bool:
-    """True if a level's rate is near the rate of the level ``best``, so that the difference may be noise.
+    """True if a level's rate is near the rate of the level ``best``. The difference of the two rates may then be noise.
 
     The ratio of the two rates is computed in each round. The median of the ratios must be at least ``RATE_NEAR``. A
     median of ``RATE_FAIR`` is enough if the level's rate reached the rate of ``best`` in an undisturbed round.
@@ -186,7 +196,7 @@ def is_near(level: Level, best: Level) -> bool:
 
 
 def of_pools(levels: Sequence[Level], program: Program, wish: Wish) -> Found:
-    """Findings on pools that were started. ``levels``: pools of each process, the smallest pool first."""
+    """Findings on pools that were started. ``levels``: one level for each pool size, in ascending order."""
     best, chosen = best_of(levels), enough(levels, wish.rate_hz)
     alone_s = program.processes * levels[0].at_once / levels[0].throughput_hz
     return Found(

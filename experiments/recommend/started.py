@@ -1,10 +1,10 @@
 """Servers that a command starts, one server for each size, and their measurement. A size is a number of workers.
 
-The command has ``{workers}`` and ``{port}``. A command with ``{processes}`` is started with one process, or with
-several processes for a rate that one process does not carry. The servers run at the same time and take turns under
-load, so that other programs disturb all sizes alike. The standard output of a server is sent to its standard error. A
-server whose command has no ``{port}`` prints its address in its first line, ``ready HOST:PORT``. At the end every
-server is stopped. Its exit code is ignored.
+The command has ``{workers}``, and may have ``{port}``. A command with ``{processes}`` is started with one process. If
+one process does not carry the wished rate, the command is started again with several processes. The servers run at the
+same time and take turns under load. So other programs disturb all sizes alike. If a command has ``{port}``, the
+standard output of its servers is sent to standard error. If a command has no ``{port}``, the server prints its address
+in its first line, ``ready HOST:PORT``. At the end every server is stopped. Exit codes are ignored.
 """
 
 import shlex
@@ -23,8 +23,9 @@ from stock_service.rpc.transports import Address
 WORKERS, PROCESSES, PORT = "{workers}", "{processes}", "{port}"
 
 _SILENCED = ("/bin/sh", "-c", 'exec "$@" >&2', "sh")
-"""Words that stand before a command whose standard output nobody reads. These words send the output to standard error,
-since a full pipe would block the server."""
+"""Words that stand before a command, and send its standard output to standard error. Nobody reads this output, and a
+full pipe would block the server.
+"""
 
 CONNECTIONS = 128
 """Number of connections that load one server: twice the workers of the largest size."""
@@ -58,7 +59,8 @@ def check_command(template: str) -> None:
 def serving(
     template: str, sizes: Sequence[int], processes: int, asking: Callable[[Address], Asked]
 ) -> Iterator[Mapping[int, Started]]:
-    """Context of servers of these sizes. The servers are started together, and are stopped at the end of the context.
+    """Context with one running server of each size. The servers start together, and are stopped at the end of the
+    context.
 
     ``sizes``: numbers of workers of each process. Raises ProgramFailed, and the errors of ``asking``.
     """
@@ -84,8 +86,9 @@ def _words(template: str, values: Mapping[str, int | None]) -> list[str]:
 
 @contextmanager
 def _running(words: Sequence[str], port: int | None) -> Iterator[Program]:
-    """Context of a started server, which may not listen yet. The end of the context stops the server. ``port``: None
-    for a server that chooses and prints its port."""
+    """Context with a started server. The server may not listen yet. The end of the context stops the server. ``port``:
+    None if the server chooses and prints its port.
+    """
     path = shutil.which(words[0]) or words[0]
     program = Program([*(() if port is None else _SILENCED), path, *words[1:]])
     try:
@@ -133,5 +136,6 @@ def swept(servers: Mapping[int, Started], processes: int, watch: Watch) -> tuple
 
 def connections(workers: int, response_s: float) -> int:
     """Number of connections that load a server: ``CONNECTIONS``, or fewer if requests would queue for long. The number
-    is at least twice ``workers``, which is the number of workers of all processes together."""
+    is at least twice ``workers``. ``workers``: number of workers of all processes together.
+    """
     return min(max(CONNECTIONS, 2 * workers), max(2 * workers, round(QUEUED_S / response_s)))

@@ -8,7 +8,7 @@ No formula gives this percentile, so a discrete-event simulation computes it:
   *Understanding the Python GIL*, 2010).
 - All running threads share the cores evenly.
 
-The seed is fixed, so that equal arguments give an equal result.
+The seed is fixed. So equal arguments give an equal result.
 """
 
 import math
@@ -31,7 +31,7 @@ of this number of requests."""
 
 
 class _Tokens:
-    """Tokens, given out in order: the workers of a process, or its GIL."""
+    """Tokens, given out in the order of the requests. A token is a worker of a process, or a process's GIL."""
 
     def __init__(self, number: int) -> None:
         self.left = number
@@ -39,10 +39,14 @@ class _Tokens:
 
 
 _Heap = list[tuple[float, int, "_Request"]]
-"""Events: time of the event, number that orders events of equal time, and the request that goes on then."""
+"""Heap of events. An event has its time, a number that orders events of equal time, and the request that continues
+then.
+"""
 
 _Request = Generator[_Tokens | tuple[_Heap, float], None, None]
-"""Request as a coroutine. It yields the tokens of which it takes one, or a heap and the time at which it goes on."""
+"""Request as a generator. To take a token, the request yields the tokens. To wait, the request yields a heap and the
+time of the wait's end on the clock of this heap.
+"""
 
 
 @lru_cache(maxsize=256)
@@ -77,10 +81,10 @@ class _Simulation:
         self._half_gil_s = self._times(demands.gil_s / 2, demands.variation)
         self._wait_s = self._times(demands.wait_s, demands.wait_variation)
         self._free_s = self._times(demands.free_s, demands.variation)
-        self._processes = [(_Tokens(workers), _Tokens(1)) for _ in range(processes)]  # workers and GIL
+        self._processes = [(_Tokens(workers), _Tokens(1)) for _ in range(processes)]  # for each process: workers, GIL
         self._now_s = 0.0
         self._work_s = 0.0
-        """Processor time so far of a thread that was running since the start."""
+        """Processor time that a thread would have so far if it had run since the start of the simulation."""
         self._running: _Heap = []
         self._waits: _Heap = []
         self._number = 0

@@ -88,8 +88,9 @@ def _expected(wish: Wish, advice: Advice) -> Iterator[str]:
 
 
 def _missed(wish: Wish, highest_hz: float, kept: str) -> Iterator[str]:
-    """Sentence on a wished rate that is not carried, or otherwise on a wished p99 that is not kept. ``kept``: words
-    on this p99."""
+    """Sentence on the first wish that is not met: on the wished rate, or otherwise on the wished p99. ``kept``: end of
+    the sentence on the p99.
+    """
     if wish.rate_hz is not None and wish.rate_hz > BUSIEST * highest_hz:
         most = _rate(BUSIEST * highest_hz)
         yield f"This server does not carry {_rate(wish.rate_hz)} on {_cores(wish.cores)}. Up to {most} is safe."
@@ -115,7 +116,7 @@ def _why(demands: Demands, wish: Wish, advice: Advice) -> Iterator[str]:
 
 
 def _share(rate_hz: float, highest_hz: float, wish: Wish) -> str:
-    """Words on a rate as a share of the highest rate; empty for a wished rate."""
+    """Words on a rate as a share of the highest rate; empty if the user wishes a rate."""
     return f" ({percent(rate_hz / highest_hz)} of the highest rate)" if wish.rate_hz is None else ""
 
 
@@ -185,8 +186,9 @@ def _limit(found: Found) -> str:
 
 
 def _inside(found: Found) -> str:
-    """Sentences on a limit inside the server: a lock, or a pool of connections. With some rates both causes are
-    possible."""
+    """Sentences on a limit inside the server: a lock, or a pool of connections. The measured rates cannot show which
+    cause it is.
+    """
     each = _time(1 / found.best.throughput_hz)
     pool = "" if found.by_workers else "its pool of workers, "
     if found.at_a_time < ONE_AT_A_TIME:
@@ -198,7 +200,7 @@ def _inside(found: Found) -> str:
 
 
 def _measured_tails(wish: Wish, found: Found) -> Iterator[str]:
-    """A sentence for each measured p99."""
+    """A sentence for each measured p99, and a sentence on smaller pools with too long a p99."""
     for each in found.tails:
         share = _share(each.rate_hz, found.highest_hz, wish)
         pool = "" if each.workers == found.workers else f" with {each.workers} threads"

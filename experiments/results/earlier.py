@@ -1,8 +1,8 @@
-"""Earlier whole runs of a study, with the headline ratios for the deviation between runs.
+"""Earlier whole runs of a study, with their headline ratios.
 
 A headline ratio answers a study's main question. ``agree --keep`` reads the ratios from folders of results, and writes
-them into one file. The folders may then be deleted. Two runs of one version on one machine differ only in the hour at
-which they ran. Left out: statistics over runs (``judge/agreement.py``).
+them into one file. After that, the folders may be deleted. If two runs measured one version on one machine, only the
+hour of the runs differs. Left out: the deviation of a ratio between runs (``judge/agreement.py``).
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ EARLIER_FILE = "earlier_runs.json"
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """Ratio of a comparison in a run: the natural logarithm, and the variance of this logarithm over blocks."""
+    """Ratio of a comparison in a run: the mean natural logarithm over blocks, and the variance of this mean."""
 
     log: float
     variance: float
@@ -32,20 +32,22 @@ class EarlierRun:
     began_at: str
     """Time of the run's start, ISO 8601 in UTC."""
     version: str
-    """Digest of the fingerprint of the run's sources. For an older recording, which has no fingerprint, the commit."""
+    """Digest of the fingerprint of the run's sources. An older recording has no fingerprint: its version is the commit.
+    """
     cpu_model: str
     cores: int
     ratios: dict[str, Ratio]
-    """Ratios by the names of the comparisons. Only comparisons of the family ``headline`` are kept."""
+    """Ratio of each comparison, by the comparison's name. Only comparisons of the family ``headline`` are kept."""
 
     def is_before(self, run: Environment) -> bool:
-        """True if this run began before ``run``, on an equal processor model with an equal number of cores."""
+        """True if this run began before ``run``, on the same processor model with the same number of cores."""
         return self.began_at < run.before.at and (self.cpu_model, self.cores) == (run.cpu_model, run.cores)
 
 
 def of_study(name: str) -> tuple[EarlierRun, ...]:
-    """Runs in the file of a study, in the order of time. Empty for a study without a file. Raises UsageError for a file
-    that cannot be read."""
+    """Earlier runs of a study, ascending by start. Empty for a study without a file of earlier runs. Raises UsageError
+    for a file that cannot be read.
+    """
     return load(STUDIES / name / EARLIER_FILE)
 
 
@@ -55,7 +57,7 @@ def load(file: Path) -> tuple[EarlierRun, ...]:
 
 
 def save(file: Path, runs: Sequence[EarlierRun]) -> int:
-    """Adds runs to a file, each run once, in the order of time. Gives the number of runs that the file then has.
+    """Adds runs to a file, and returns the number of runs in the file. The file has each run once, ascending by start.
 
     Raises UsageError for a file that cannot be read, and OSError.
     """

@@ -1,8 +1,9 @@
 """Environment of a sweep: the machine, the software, and the state of the machine before and after the sweep.
 
-The state, such as the load of other virtual machines, changes from hour to hour, and can change a ratio.
-A folder of results has the environment as ``environment.json``, whose keys are the fields of ``Environment``. The file
-may be published: it has no name of a host, no name of a user and no path. An unknown fact is ``unknown`` or null.
+The state changes from hour to hour, for example with the load of other virtual machines. A changed state can change a
+measured ratio. A folder of results has the environment in the file ``environment.json``. The keys of this file are the
+fields of ``Environment``. The file may be published: it has no host name, no user name and no path. The value of an
+unknown fact is ``unknown`` or null.
 """
 
 import hashlib
@@ -32,7 +33,7 @@ PACKAGES = ("grpcio", "protobuf", "numpy", "scipy", "hdrhistogram", "psutil", "m
 _REPOSITORY = Path(__file__).resolve().parents[2]
 
 _WAKE_UPS = 50
-"""Number of measured wake-ups of a sleeping thread. The measurement takes some 60 ms."""
+"""Number of measured wake-ups of a sleeping thread. All wake-ups together take some 60 ms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,19 +44,21 @@ class Busy:
     """Time in ISO 8601, UTC. No measured value is computed from this time."""
     load_1_min: float
     cpu_busy_s: float
-    """Processor seconds of all cores together, without idle time, and including ``cpu_steal_s``."""
+    """Processor seconds in which the cores were not idle. Includes ``cpu_steal_s``."""
     cpu_steal_s: float
     """Processor seconds that the hypervisor gave to other machines."""
     memory_available_mib: float
     fixed_work_us: float
-    """Shortest time of five runs of a fixed computation. Another virtual machine on the hardware lengthens this
-    time."""
+    """Shortest time of five runs of a fixed computation. The time is longer while another virtual machine uses the
+    hardware.
+    """
     wake_up_us: float
-    """Median time from one thread's signal until another thread wakes. A server whose thread waits for a request has
-    this delay in each request."""
+    """Median time from one thread's signal until the waiting thread wakes. If a server's thread waits for requests,
+    each request has this delay.
+    """
 
     def __post_init__(self) -> None:
-        datetime.fromisoformat(self.at)  # raises ValueError, by which a damaged file is refused
+        datetime.fromisoformat(self.at)  # the ValueError makes the reader refuse a damaged file
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +70,15 @@ class Environment:
     cores: int
     """Number of cores that this process may use."""
     smt_siblings: bool | None
-    """True if two of the cores are hardware threads of one physical core, which slow each other. None if unknown."""
+    """True if two of the cores are hardware threads of one physical core. Such cores slow each other. None if unknown.
+    """
     hypervisor: bool | None
     governor: str
     memory_mib: int
     system: str
     kernel: str
     clock: str
-    """Clock of ``time.perf_counter``, and the kernel's clock source."""
+    """Name of the clock behind ``time.perf_counter``, and name of the kernel's clock source."""
     python: str
     gil: bool
     packages: dict[str, str]
@@ -88,8 +92,9 @@ class Environment:
     """Digest of the differences from the commit. Two working trees with different changes have different digests. None
     if unknown."""
     languages: dict[str, str] = field(default_factory=dict)
-    """Version that the compiler or tool of a language prints, by the language. Languages of peers without a tool are
-    missing."""
+    """Version line of the compiler or tool of each language in which a peer is written, by the language. A language has
+    no entry if it needs no tool, or if the tool is not installed.
+    """
     interfaces: tuple[str, ...] | None = None
     """Network interfaces that are up, without the loopback interface. None if unknown."""
     power: str = UNKNOWN
@@ -98,16 +103,18 @@ class Environment:
     """Number of processes on the machine at the start. In a container, only the container's processes are counted. None
     if unknown."""
     sources: dict[str, str] = field(default_factory=dict)
-    """Fingerprint of the measured sources (``fingerprint.py``). Empty in older recordings. A row that changed during
-    the sweep has two digests."""
+    """Fingerprint of the measured sources (``fingerprint.py``). Empty in older recordings. A row of the fingerprint has
+    two digests if its files changed during the sweep.
+    """
 
     def __post_init__(self) -> None:
         if self.sources and "python" not in self.sources:
             raise ValueError("the sources lack the version of python")
 
     def decisive(self) -> tuple[str, ...]:
-        """Words on each fact that must be equal for all blocks of a sweep: commit, versions, kernel, processor and
-        number of cores."""
+        """Texts of the facts that must be equal for all blocks of a sweep: commit, versions, kernel, processor and
+        number of cores.
+        """
         with_changes = f" with changes {(self.changes or UNKNOWN)[:12]}" if self.dirty else ""
         packages = [f"{name} {self.packages.get(name, UNKNOWN)}" for name in PACKAGES]
         commit = f"commit {self.commit[:12]}{with_changes}"
@@ -131,7 +138,7 @@ def look() -> Environment:
         kernel=f"{platform.system()} {platform.release()}",
         clock=f"{time.get_clock_info('perf_counter').implementation}, {clock_source}",
         python=f"{platform.python_implementation()} {platform.python_version()}",
-        gil=getattr(sys, "_is_gil_enabled", lambda: True)(),  # from Python 3.13
+        gil=getattr(sys, "_is_gil_enabled", lambda: True)(),  # exists from Python 3.13
         packages={name: fingerprint.version_of(name, UNKNOWN) for name in PACKAGES},
         commit=_git("rev-parse", "HEAD") or UNKNOWN,
         dirty=None if status is None else bool(status),
@@ -160,7 +167,7 @@ def busy() -> Busy:
 
 
 def wake_up_us() -> float:
-    """Median time from one thread's signal until another thread wakes. Blocks for some 60 ms."""
+    """Median time from one thread's signal until the waiting thread wakes. Blocks for some 60 ms."""
     asleep, times_us = threading.Semaphore(0), []
     sent_ns = 0
 
@@ -190,7 +197,8 @@ def load(folder: Path) -> Environment:
 
 
 def finish(folder: Path) -> None:
-    """Completes a folder's environment at the end of a run: adds the machine's state, and the sources that changed.
+    """Completes a folder's environment at the end of a run: adds the machine's state, and the digests of changed
+    sources.
 
     A second call keeps the state of the first call. Blocks for some 0.4 s. Raises UsageError, OSError.
     """
@@ -201,7 +209,7 @@ def finish(folder: Path) -> None:
 def _smt_siblings() -> bool | None:
     """True if two of this process's cores are hardware threads of one physical core. None if unknown.
 
-    Hardware threads of one physical core have equal lists of siblings.
+    The kernel gives equal lists of siblings for the hardware threads of one physical core.
     """
     lists = [_read(Path(f"/sys/devices/system/cpu/cpu{core}/topology/thread_siblings_list")) for core in cores()]
     return None if UNKNOWN in lists else len(set(lists)) < len(lists)
@@ -236,7 +244,7 @@ def _system() -> str:
 
 
 def _languages() -> dict[str, str]:
-    """Version line of the compiler or tool of each language. Missing tools are left out."""
+    """Version line of the compiler or tool of each language, by the language. A missing tool has no entry."""
     probes = {peer.language: peer.needs[0].probe for peer in PEERS.values() if peer.build and peer.needs}
     found = {}
     for language, probe in probes.items():
@@ -259,13 +267,16 @@ def _power() -> str:
 
 
 def _git(*arguments: str) -> str | None:
-    """Output of git for the repository of this file. None without git or without a repository."""
+    """Output of a git command in this project's repository. None if the command fails, without git or without a
+    repository.
+    """
     return _said(("git", *arguments))
 
 
 def _said(command: Sequence[str]) -> str | None:
-    """Output of a program, which runs in the project's folder for 10 s at most. None for a program that is missing,
-    fails or takes longer."""
+    """Output of a command that runs in the project's folder. None if the program is missing, fails, or runs for over 10
+    s.
+    """
     try:
         done = subprocess.run(
             command, cwd=_REPOSITORY, capture_output=True, text=True, errors="backslashreplace", timeout=10

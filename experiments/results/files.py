@@ -8,10 +8,10 @@
 - ``results.csv``: rows that are computed from the sweep's blocks (``rows.py``), for other programs
 
 A sweep measures arms in blocks. An arm is a server under a load. Every block is a separate gzip member. gzip reads the
-members of a file one after another. A crash can only cut off the last member, which is deleted when the run is resumed.
-A line ends with a digest of the plan's file and a digest of the line, so that an edited plan or line is detected.
-msgspec converts dataclasses to JSON. Histograms have the form of HdrHistogram. A setting is a mapping of its levels. A
-factor without a level in the file has its default level.
+members of a file one after another. A crash can only cut off the last member. A resumed run deletes this member. A line
+ends with a digest of the plan's file and a digest of the line. With these digests, a reader detects an edited plan or
+line. msgspec converts dataclasses to JSON. Histograms have the form of HdrHistogram. A setting is a mapping from
+factors to levels. If the file has no level of a factor, the factor has its default level.
 """
 
 import fcntl
@@ -38,14 +38,17 @@ from stock_service.rpc.errors import UsageError
 FORMAT = 1
 
 EDITION = 2
-"""Version of the defaults, names and colours of texts and figures. A sweep of another edition is refused, since its
-texts and figures cannot be computed again."""
+"""Version of the defaults, names and colours of texts and figures. A sweep of another edition is refused: this version
+cannot compute the sweep's texts and figures again.
+"""
 
 SWEEP_FILE, BLOCKS_FILE = "sweep.json", "blocks.jsonl.gz"
 
 MEASURED = "a folder of results, which `python -m experiments run NAME` or `compare --out` has written"
 AS_WRITTEN = "the unchanged file: restore a copy of the file, or measure again"
-"""Texts of errors. ``MEASURED`` describes the allowed folder, and ``AS_WRITTEN`` describes the allowed file."""
+"""Parts of error texts. ``MEASURED`` describes the folder that a command accepts. ``AS_WRITTEN`` describes the file
+that the command accepts.
+"""
 
 _DIGITS = 16
 """Length of a digest in hexadecimal digits."""
@@ -65,13 +68,13 @@ N = TypeVar("N", bound=Numbered)
 
 @dataclass(frozen=True, slots=True)
 class Form(Generic[P, B]):
-    """Names of the files of a kind of run, and the conversion of the plan to JSON and back."""
+    """Names of the files of a kind of run, and the functions that convert the plan to JSON and back."""
 
     plan_file: str
     plain: Callable[[P], dict[str, Any]]
-    """Function from a plan to values for JSON."""
+    """Converts a plan to values for JSON."""
     plan: Callable[[dict[str, Any]], P]
-    """Function from values of JSON to a plan. Raises ValueError, LookupError, TypeError, AttributeError, UsageError."""
+    """Converts values of JSON to a plan. Raises ValueError, LookupError, TypeError, AttributeError, UsageError."""
     blocks_file: str = ""
     block: type[B] | None = None
     """Type of a block. None for a kind without blocks."""
@@ -79,7 +82,9 @@ class Form(Generic[P, B]):
 
 @dataclass(frozen=True, slots=True)
 class SweepFile:
-    """Content of ``sweep.json``, with arms in place of the indices of arms. A sweep has either slices or windows."""
+    """Content of ``sweep.json``. The file has indices of arms; in this class, arms replace the indices. A sweep has
+    either slices or windows.
+    """
 
     study: str
     part: str
@@ -143,7 +148,7 @@ def damage(error: Exception) -> str:
 
 
 def _no_results(folder: Path, name: str) -> str:
-    """Words on the reason why a folder has no file of this name."""
+    """Text that says why a folder has no file of this name."""
     if not folder.exists():
         return "no such folder"
     if not folder.is_dir():
@@ -153,8 +158,9 @@ def _no_results(folder: Path, name: str) -> str:
 
 
 def _plain(sweep: Sweep) -> dict[str, Any]:
-    """Values of a sweep for JSON. Each arm is given once, with its levels. Groups and comparisons have indices of
-    arms."""
+    """Values of a sweep for JSON. A list has each arm once, with its levels. Groups and comparisons have the arms'
+    indices in this list.
+    """
     place = sweep.places
     kept = {each.name: getattr(sweep, each.name, None) for each in fields(SweepFile)}
     return kept | {
@@ -200,14 +206,16 @@ def append_block(folder: Path, block: object, form: Form[Any, Any] = SWEPT) -> N
 
 
 def read_blocks(folder: Path) -> tuple[Block, ...]:
-    """Every whole block of a folder's sweep, in the order of time, with repeated attempts. Raises UsageError for a
-    damaged file, and for an edited block or plan."""
+    """Blocks of a folder's sweep, in the order of time, with all attempts of a repeated block. An incomplete last block
+    is left out. Raises UsageError for a damaged file, and for an edited block or plan.
+    """
     return blocks_of(folder, SWEPT)
 
 
 def blocks_of(folder: Path, form: Form[Any, B]) -> tuple[B, ...]:
-    """Every whole block of a run, in the order of time. Raises UsageError for a damaged file, and for an edited block
-    or plan."""
+    """Blocks of a run, in the order of time, with all attempts. An incomplete last block is left out. Raises UsageError
+    for a damaged file, and for an edited block or plan.
+    """
     file, plan_file = folder / form.blocks_file, folder / form.plan_file
     plan = digest(plan_file.read_bytes()) if plan_file.exists() else b""
     blocks = []
@@ -232,7 +240,7 @@ def counting(blocks: Sequence[N]) -> tuple[N, ...]:
 
 
 def drop_torn(folder: Path, form: Form[Any, Any] = SWEPT) -> None:
-    """Deletes the incomplete line after the last whole block, which a crash left. Raises OSError."""
+    """Deletes the incomplete line that a crash left after the last whole block. Raises OSError."""
     file = folder / form.blocks_file
     whole = b"".join(gzip.compress(line + b"\n", mtime=0) for line in _lines(file))
     write_at_once(file, whole)
@@ -240,10 +248,10 @@ def drop_torn(folder: Path, form: Form[Any, Any] = SWEPT) -> None:
 
 @contextmanager
 def held(folder: Path) -> Iterator[None]:
-    """Locks a folder for the time of a ``with`` block, so that no second run writes into it. Makes a missing folder.
+    """Locks a folder for the time of a ``with`` block: no second run can write into the folder. Makes a missing folder.
 
-    Raises UsageError if another run has locked the folder. The kernel unlocks the folder if the process ends. On a file
-    system without locks of folders, a second run is not noticed.
+    Raises UsageError if another run has locked the folder. The kernel unlocks the folder when the process ends. Some
+    file systems cannot lock a folder: a second run is then not noticed.
     """
     folder.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(folder, os.O_RDONLY)
@@ -253,7 +261,7 @@ def held(folder: Path) -> Iterator[None]:
         except BlockingIOError as error:
             given, allowed = "a folder into which another run measures now", "another folder, or the end of that run"
             raise UsageError(str(folder), given, allowed) from error
-        except OSError:  # a file system without locks of folders, such as one of another machine
+        except OSError:  # the file system cannot lock folders, such as a network file system
             pass
         yield
     finally:
@@ -263,7 +271,8 @@ def held(folder: Path) -> Iterator[None]:
 def write_at_once(file: Path, content: bytes) -> None:
     """Writes a file atomically: a crash leaves either the whole old file or the whole new file. Raises OSError.
 
-    An error or Ctrl-C leaves no temporary file. If ``file`` is a pipe or a device, the content is written into it.
+    An error or Ctrl-C leaves no temporary file. If ``file`` is a pipe or a device, the content is written directly into
+    the pipe or device.
     """
     if file.exists() and not file.is_file():
         file.write_bytes(content)
@@ -290,7 +299,7 @@ def write_json(file: Path, value: object, indent: int = 2) -> None:
 
 
 def read_json(file: Path, form: type[P]) -> P:
-    """Dataclass that a file has as JSON. Raises UsageError for a missing or damaged file."""
+    """Reads a dataclass from a file of JSON. Raises UsageError for a missing or damaged file."""
     try:
         return msgspec.json.decode(file.read_bytes(), type=form)
     except (OSError, ValueError) as error:
@@ -320,19 +329,20 @@ def _lines(file: Path) -> list[bytes]:
 
 
 def other_limits(sweep: Sweep) -> list[str]:
-    """Words on each limit of a sweep that differs from the default in this version, with both values."""
+    """Text for each limit of a sweep that differs from this version's default: the name and both values."""
     stated, usual = asdict(sweep.limits), asdict(LIMITS)
     return [f"{name} {stated[name]:g} (here {usual[name]:g})" for name in usual if stated[name] != usual[name]]
 
 
 def digest(content: bytes) -> bytes:
-    """Digest of these bytes, in hexadecimal digits. A file keeps the digest of its content, so that an edit is
-    detected."""
+    """Digest of ``content``, in hexadecimal digits. A file keeps digests of its lines, and an edited line no longer
+    fits its digest.
+    """
     return hashlib.sha256(content).hexdigest()[:_DIGITS].encode()
 
 
 def _encoded(value: object) -> object:
-    """Values for JSON of a histogram, which msgspec cannot convert. Raises NotImplementedError for another type."""
+    """Converts a histogram to values for JSON, since msgspec cannot. Raises NotImplementedError for another type."""
     if isinstance(value, Times):
         return value.to_json()
     raise NotImplementedError(type(value))
@@ -345,7 +355,7 @@ def _decoded(kind: type, value: Any) -> object:
 
 
 def with_levels(value: Any) -> Any:
-    """Copy of plain values for JSON, with a mapping of levels in place of every setting."""
+    """Copy of plain values for JSON. A mapping of levels replaces each setting."""
     match value:
         case {"setting": {"levels": levels}, **others}:
             return {"levels": dict(levels), **with_levels(others)}
@@ -359,8 +369,9 @@ def with_levels(value: Any) -> Any:
 
 
 def with_settings(value: Any) -> Any:
-    """Values of JSON with a ``Setting`` in place of every mapping of levels. To make a plan of these values, msgspec
-    needs ``from_attributes=True``."""
+    """Copy of values from JSON. A ``Setting`` replaces each mapping of levels. msgspec converts these values to a plan
+    only with ``from_attributes=True``.
+    """
     match value:
         case {"levels": levels, **others}:
             return {"setting": with_settings(levels), **others}

@@ -1,10 +1,10 @@
 """Fingerprint of a recording: digests of the measured sources.
 
-An arm is a server under a load. ``environment.json`` has the fingerprint as ``sources``: a digest for each row of
-``design/sources.py``, and the versions of other projects' programs. The fingerprint of an arm has the rows that its
-setting selects. The digest of a Python file covers the file's syntax tree. So a change of a docstring, a comment or the
-layout does not change the digest. The digest of any other file covers the file's bytes. An older recording has no
-fingerprint, and counts as a recording of an earlier server.
+An arm is a server under a load. A row of ``design/sources.py`` names source files by a pattern. ``environment.json``
+has the fingerprint as ``sources``: a digest for each row, and the versions of other projects' programs. The fingerprint
+of an arm has only the rows that the arm's setting selects. The digest of a Python file covers the file's syntax tree.
+So an edited docstring, comment or layout does not change the digest. The digest of any other file covers the file's
+bytes. An older recording has no fingerprint, and counts as a recording of an earlier server.
 """
 
 import ast
@@ -21,8 +21,9 @@ from experiments.design.setting import Setting
 from experiments.design.sources import NO_SOURCES, PLACES, SOURCES, VERSIONS, counted
 
 Sources = Mapping[str, str]
-"""Fingerprint: the digest of each row by the row's pattern of files, and the version of each other project's program by
-the program's name."""
+"""Fingerprint. The key of a row's digest is the row's pattern of files. The key of a version is the name of another
+project's program.
+"""
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -30,7 +31,7 @@ UNREAD = "could not be read"
 """Digest of a row whose sources could not be read at the end of a run."""
 
 ABSENT = "absent"
-"""Digest of a row without files, and version of a package that is not installed."""
+"""Digest of a row without files. Also the version of a package that is not installed."""
 
 _THEN = ", then "
 """Text between two digests of a row that changed during a run, and between two versions of a program."""
@@ -38,12 +39,15 @@ _THEN = ", then "
 _DIGITS = 16
 
 _OF_NO_WEIGHT = ("ctx", "kind", "type_comment", "type_params")
-"""Fields of a syntax tree that some versions of Python lack, or that repeat other fields."""
+"""Fields of a syntax tree that the digest ignores. Some versions of Python lack some of these fields; the others repeat
+another field.
+"""
 
 
 def taken(root: Path = ROOT) -> dict[str, str]:
-    """Fingerprint of the present sources. Blocks for some 0.3 s. Raises OSError for a file that cannot be read, and
-    SyntaxError for a Python file that cannot be parsed."""
+    """Fingerprint of the sources as they are now. Blocks for some 0.3 s. Raises OSError if a file cannot be read, and
+    SyntaxError if a Python file cannot be parsed.
+    """
     rows = {row: _digest(root, files) if files else ABSENT for row, files in files_of(root).items()}
     packages = {name: version_of(name) for name in VERSIONS if name != "python"}
     return rows | packages | {"python": platform.python_version()}
@@ -52,8 +56,8 @@ def taken(root: Path = ROOT) -> dict[str, str]:
 def lasting(began: Sources, root: Path = ROOT) -> dict[str, str]:
     """Fingerprint at the end of a run that began with the sources ``began``. Blocks for some 0.3 s.
 
-    A row that has changed during the run gets two digests. An arm that selects this row then has a fingerprint that no
-    single version of the sources has.
+    A row gets two digests if its files changed during the run. If an arm selects this row, no single version of the
+    sources has the arm's fingerprint.
     """
     try:
         ended = taken(root)
@@ -64,8 +68,9 @@ def lasting(began: Sources, root: Path = ROOT) -> dict[str, str]:
 
 
 def differing(one: Sources, other: Sources, settings: Iterable[Setting]) -> tuple[str, ...]:
-    """Names of the rows and programs that differ between two fingerprints, and that any of these settings selects. The
-    name of a program is followed by both versions."""
+    """Names of the rows and programs that these settings select, and that differ between two fingerprints. Both
+    versions follow the name of a program.
+    """
     rows = dict.fromkeys(row for each in settings for row in counted(each))
     apart = {row: (one.get(row, ABSENT), other.get(row, ABSENT)) for row in rows}
     named = (PLACES.get(row, f"{row} ({a}{_THEN}{b})") for row, (a, b) in apart.items() if a != b)

@@ -29,10 +29,10 @@ def stolen_ticks(of: Collection[int], stat: Path = _STAT) -> int:
 
 
 def core_ticks(of: Collection[int], stat: Path = _STAT) -> list[list[int]]:
-    """Numbers in the line of each of these cores in ``/proc/stat``, in ticks of 10 ms.
+    """Numbers in ``/proc/stat`` for each of these cores, in ticks of 10 ms: one list for each core.
 
-    The number at index 0 is 0, since the line has the core's name there. A missing number is 0. The list is empty
-    without ``/proc/stat``.
+    The number at index 0 is 0, since the file has the core's name there. A missing number is 0. Without ``/proc/stat``,
+    there are no lists.
     """
     names = {f"cpu{core}" for core in of}
     try:

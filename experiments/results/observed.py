@@ -5,9 +5,10 @@ measures every arm in rounds. An **arm** is a server under a load. A **slice** i
 is a longer load. Columns have one value for each slice, in the order of the slices. Times are in nanoseconds.
 Histograms have the form of HdrHistogram.
 
-A run **carries** a percentile if at least ``BEYOND_MIN`` independent values lie beyond the percentile. Any other
-percentile would depend on a few moments of the run, and must not be reported. Requests of one run are not independent,
-since slow requests come together. ``clients.load.record.dependence`` computes the number of independent values.
+A run **carries** a percentile if at least ``BEYOND_MIN`` independent values lie on each side of the percentile. Any
+other percentile would depend on a few moments of the run, and must not be reported. Requests of one run are not
+independent, since slow requests come together. ``clients.load.record.dependence`` computes the number of independent
+values.
 """
 
 import math
@@ -30,12 +31,14 @@ FATES = ("kept", "started late", "answered late", "silent", "failed")
 """Names of the fates in texts, by the fate's number."""
 
 BEYOND_MIN = 10
-"""Smallest number of independent values beyond a reported percentile."""
+"""Smallest number of independent values on each side of a reported percentile."""
 
 
 @dataclass(frozen=True, slots=True)
 class SliceColumns:
-    """Columns with a value for each slice of the block, or for each window in a sweep with windows."""
+    """Columns with one value for each slice of the block. In a sweep with windows, the columns have one value for each
+    window.
+    """
 
     round: Sequence[int]
     appearance: Sequence[int]
@@ -44,16 +47,16 @@ class SliceColumns:
     """Index of the arm in the sweep's arms."""
     fate: Sequence[int]
     counted_ns: Sequence[int]
-    """Length of the counted part."""
+    """Length of the slice's counted part."""
     requests: Sequence[int]
     """Number of requests that were answered in the whole slice, also outside the counted part."""
     active_ns: Sequence[int]
-    """Time from the start of the slice to its last reply."""
+    """Time from the start of the slice to the slice's last reply."""
     server_cpu_ns: Sequence[int]
     """Processor time of the slice's server, in the whole slice. 0 if unknown."""
     client_cpu_ns: Sequence[int]
-    """Processor time of all clients, in the whole slice. With load from other hosts, the largest
-    ``HostSeen.core_s``."""
+    """Processor time of all clients, in the whole slice. If other hosts send the load, the largest ``HostSeen.core_s``.
+    """
     wire_bytes: Sequence[int]
     """Bytes on the loopback interface in the whole slice, including headers. 0 if unknown."""
     counts: Mapping[str, Sequence[int]]
@@ -66,8 +69,8 @@ class SliceColumns:
 class Answered:
     """Counted requests of one request type of an arm in a block.
 
-    Replies are from the slices that were kept or answered late, in rounds that are not left out. Errors are from all
-    slices.
+    Replies count only in slices with the fate KEPT or ANSWERED_LATE, in rounds that are not left out. Errors count in
+    all slices.
     """
 
     times: Times
@@ -83,19 +86,19 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class HostSeen:
-    """Part of the load that one host sent in a window, with its response times. Present only if other hosts send the
-    load."""
+    """Load that one host sent in a window, with its response times. Present only if other hosts send the load."""
 
     name: str
     began_within_s: float
-    """Largest possible delay of the host's start after the first host's start."""
+    """Upper limit of the delay of this host's start after the first host's start."""
     requests: int
     """Number of requests whose times are in ``mean_us``."""
     mean_us: float | None
     """Mean response time. None without requests."""
     core_s: float
-    """Processor time on the host's busiest core: the larger of the busiest client's time, and the mean over the
-    cores."""
+    """Processor time on the host's busiest core. The value is the larger of the busiest client's time and the mean over
+    the host's cores.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,14 +112,16 @@ class Window:
     answered_hz: float
     """Replies per second within the window."""
     starved_clients: int
-    """Number of connections that got no reply: in a closed loop in the window, in an open loop in the whole run."""
+    """Number of connections without a reply. In a closed loop, only replies in the window count. In an open loop, all
+    replies of the run count.
+    """
     never_sent: int
     """Number of requests that were due in an open loop, but were not sent."""
     late_us_p99: float | None
     """99th percentile of the lateness of an open loop's sends. None in a closed loop."""
     duration_s: float = 0.0
     arrival_faults: Sequence[str] = ()
-    """Differences of the sends from the declared arrival process, in words."""
+    """Texts on the differences between the sends and the declared arrival process."""
     clients_hz: Sequence[float] = ()
     """Replies per second of each client, over the running time of this client. Empty if the load program reports no
     such times."""
@@ -134,16 +139,19 @@ class ArmSeen:
     """Sum of the think times between counted requests. A think time is the time from a reply to the next request of the
     connection."""
     span_ns: int = 0
-    """Sum over slices and connections of the time from the first counted send to the last counted reply."""
+    """Time from a connection's first counted send in a slice to its last counted reply. Summed over slices and
+    connections.
+    """
     unrecorded: int = 0
-    """Number of requests that the arm's connections began and never recorded. Of such a request only the connection is
-    known. So all arms that share a connection count the request."""
+    """Number of requests that the arm's connections began and never recorded. Only the connection of such a request is
+    known. So each arm that shares the connection counts the request.
+    """
     updates: int = 0
     """Number of updates that the price updater sent in the arm's slices."""
     update_errors: int = 0
     windows: Sequence[Window] = ()
     stages: Mapping[str, StageSummary] = field(default_factory=dict)
-    """Stages by request type, and for ``all``. Empty unless the server recorded its stages."""
+    """Summaries of the stages, by request type, and for ``all``. Empty unless the server recorded its stages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,11 +164,13 @@ class ServerSeen:
     processes: int | None = None
     """Number of the server's processes. None in older recordings."""
     kernel_share: float | None = None
-    """Share of the kernel in the server's processor time during the block's slices, sampled by clock ticks. None for
-    too little processor time, for windows, and in older recordings."""
+    """Share of the server's processor time that the kernel used during the block's slices. The share is sampled at
+    clock ticks. None for too little processor time, for windows, and in older recordings.
+    """
     at_work: int | None = None
-    """Number of threads of the server's executor that ran requests. Such a thread used at least a hundredth of the
-    processor time of all threads. None for unnamed threads, for too little processor time, and in older recordings."""
+    """Number of threads of the server's executor that ran requests. A thread counts if it used at least a hundredth of
+    the processor time of all threads. None for unnamed threads, for too little processor time, and in older recordings.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +181,7 @@ class RoundSeen:
     steal_ticks: int
     """Number of ticks that the hypervisor took."""
     foreign_ticks: int | None = None
-    """Number of ticks that processes other than the sweep's took. None if unknown, and in older recordings."""
+    """Number of ticks that processes outside the sweep took. None if unknown, and in older recordings."""
 
     @property
     def lost_ticks(self) -> int:
@@ -180,10 +190,10 @@ class RoundSeen:
 
 
 def left_out(limits: Limits, rounds: Sequence[RoundSeen], cores: int) -> frozenset[int]:
-    """Numbers of the rounds that are left out for all arms, since other processes took the cores.
+    """Numbers of the rounds that count for no arm, since other processes took the cores.
 
-    Empty if over half of the rounds would be left out. The block then counts whole, and is marked. So a machine that is
-    always busy also gives results.
+    Empty if over half of the rounds would be left out. All rounds of the block then count, and the block is marked. So
+    a machine that is always busy also gives results.
     """
     robbed = [number for number, each in enumerate(rounds) if limits.robbed(each.lost_ticks, each.duration_s, cores)]
     return frozenset() if 2 * len(robbed) > len(rounds) else frozenset(robbed)
@@ -207,7 +217,7 @@ class Block:
     arms: Sequence[ArmSeen]
     """Arms in the sweep's order."""
     servers: Sequence[ServerSeen | None]
-    """Servers in the sweep's order. None for a server that the sweep did not start."""
+    """State of each server, in the sweep's order. None for a server that the sweep did not start."""
     rounds: Sequence[RoundSeen]
     cores: int = 1
     """Number of cores for servers and load."""
@@ -216,20 +226,22 @@ class Block:
     load_cores: Sequence[int] = ()
     """Cores to which the load was pinned. Empty without pinning, and in older recordings."""
     starts: Sequence[int] = ()
-    """Indices of the sweep's servers in the order of their starts. Empty if servers start with their group, and in
-    older recordings."""
+    """Indices of the sweep's servers in the order of their starts. Empty if each server starts with its group, and in
+    older recordings.
+    """
 
 
 def is_carried(percent: float, effective: float) -> bool:
-    """True if the percentile may be reported from a run with this effective sample size: at least ``BEYOND_MIN``
-    independent values lie below the percentile, and at least as many lie above."""
+    """True if a run with this effective sample size may report the percentile: at least ``BEYOND_MIN`` independent
+    values lie below the percentile, and at least ``BEYOND_MIN`` lie above.
+    """
     return effective * min(percent, 100 - percent) >= BEYOND_MIN * 100 * (1 - 1e-12)  # a float cannot be exactly 99.9
 
 
 def needed(percent: float, count: int, effective: float) -> int:
-    """Number of requests that a run needs, so that the percentile may be reported.
+    """Number of requests that a run needs before the percentile may be reported.
 
     ``count`` is the number of requests of a measured run, and ``effective`` its effective sample size. A longer run is
-    taken to have an equal ratio of these two numbers.
+    assumed to have the same ratio of these two numbers.
     """
     return math.ceil(count / effective * BEYOND_MIN * 100 / min(percent, 100 - percent) - 1e-9)

@@ -1,8 +1,8 @@
 """Rows of ``results.csv``: one row for each block, arm and request type, computed from the blocks.
 
 An arm is a server under a load. The first columns are the study, the part, the block, the attempt and the arm. The next
-columns are the factors, in the order of ``FACTORS``. The other columns are measured values. The cell of a value that
-was not measured, or does not exist, is empty. Left out: values over several blocks.
+columns are the factors, in the order of ``FACTORS``. The other columns are measured values. A cell is empty if its
+value was not measured or does not exist. Left out: values over several blocks.
 """
 
 import csv
@@ -19,8 +19,9 @@ Cell = str | int | float | None
 
 
 def table(sweep: Sweep, blocks: Sequence[Block], without: Collection[str] = ()) -> str:
-    """CSV text of these blocks: a header, and a row for each block, arm and request type. ``without``: names of columns
-    that are left out."""
+    """CSV text of these blocks: a header, and a row for each block, arm and request type. ``without`` has the names of
+    the columns that are left out.
+    """
     text, every = io.StringIO(), [row for block in blocks for row in rows(sweep, block)]
     columns = [name for name in (every[0] if every else ()) if name not in without]
     writer = csv.DictWriter(text, columns, extrasaction="ignore", lineterminator="\n")
@@ -60,7 +61,7 @@ def rows(sweep: Sweep, block: Block) -> Iterator[dict[str, Cell]]:
 
 
 def counts_text(counts: Mapping[str, int]) -> str:
-    """Text of counts by kind, such as ``unavailable:2 never_sent:1``."""
+    """Text with the count of each kind, such as ``unavailable:2 never_sent:1``."""
     return " ".join(f"{kind}:{count}" for kind, count in counts.items())
 
 
@@ -89,7 +90,7 @@ def _of_request(block: Block, arm: int, request: str, answered: Answered, connec
 
 
 def _of_arm(block: Block, arm: int, seen: ArmSeen) -> dict[str, Cell]:
-    """Columns of an arm that are equal in the rows of all its request types, such as the server's processor time."""
+    """Columns that are equal in all rows of an arm, such as the server's processor time."""
     own = [place for place, each in enumerate(block.slices.arm) if each == arm]
 
     def total(column: Sequence[int]) -> int:

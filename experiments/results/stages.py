@@ -9,8 +9,8 @@ A timeline has several time stamps of each request. A **stage** is the time betw
 - reply        reply encoded → end of the call that gives the reply to the kernel or to grpcio
 - total        accepted → replied
 
-For a request without a lock, preparation and lock_wait are 0, and service begins with dequeued. Every mean is over all
-requests, so that the means of the stages add up to the mean of the total.
+If a request takes no lock, preparation and lock_wait are 0, and service begins with dequeued. Every mean is over all
+requests. So the means of the stages add up to the mean of the total.
 
 The stages up to ``service`` end before the client has its reply. ``reply`` and ``total`` may end later.
 
@@ -47,7 +47,8 @@ Numbers = npt.NDArray[np.int64]
 @dataclass(frozen=True, slots=True)
 class Stages:
     """Requests of a timeline, in the order of their ends. The fields up to ``thread`` are the columns ``COLUMNS`` of a
-    timeline. All time stamps are of one clock."""
+    timeline. All time stamps come from one clock.
+    """
 
     accepted_ns: Nanoseconds
     dequeued_ns: Nanoseconds
@@ -60,11 +61,11 @@ class Stages:
     handled_ns: Nanoseconds
     replied_ns: Nanoseconds
     method: Numbers
-    """Index in ``methods``, or -1 for an unknown method."""
+    """Index of the request's method in ``methods``, or -1 for an unknown method."""
     thread: Numbers
     methods: tuple[str, ...]
     left_out: int
-    """Number of requests that the timeline lacks, since the timeline was full when they ended."""
+    """Number of requests that ended when the timeline was already full. The timeline lacks these requests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +77,8 @@ class StageTimes:
 
 @dataclass(frozen=True, slots=True)
 class StageSummary:
-    """Mean stages of the requests of one method, or of all methods. ``violations`` is the number of requests in
-    violation."""
+    """Mean stage times of the requests of one method, or of all methods. ``violations`` is the number of requests that
+    are violations, by the rules in the module's docstring."""
 
     count: int
     locked: int
@@ -130,8 +131,7 @@ def summary(stages: Stages, begins_ns: Nanoseconds | int, ends_ns: Nanoseconds |
 
 
 def _durations(stages: Stages) -> dict[str, Nanoseconds]:
-    """Durations of all stages in nanoseconds: an array with a value for each request, by the name of the stage or
-    ``total``."""
+    """Durations in nanoseconds, by the name of the stage, and for ``total``. An array has a value for each request."""
     locked = stages.asked_ns != 0
     return {
         "queue_wait": stages.dequeued_ns - stages.accepted_ns,
@@ -144,8 +144,9 @@ def _durations(stages: Stages) -> dict[str, Nanoseconds]:
 
 
 def _violations(stages: Stages) -> npt.NDArray[np.bool_]:
-    """Mask of the requests in violation: with a missing time stamp, with time stamps in the wrong order, or with a
-    total that is not the sum of the stages."""
+    """Mask of the requests that are violations: a time stamp is missing, two time stamps are in the wrong order, or the
+    stages do not add up to the total.
+    """
     durations = _durations(stages)
     total = durations.pop("total")
     stamps = (stages.accepted_ns, stages.dequeued_ns, stages.handled_ns, stages.replied_ns)
