@@ -88,7 +88,8 @@ def is_robbed_block(limits: Limits, block: Block) -> bool:
 def used(limits: Limits, block: Block, fates: tuple[int, ...] = (KEPT,)) -> npt.NDArray[np.bool_]:
     """Mask of the slices with one of ``fates``, in rounds that did not lose too much time to other programs. By
     default the mask has the slices that can be in pairs, which are the kept slices."""
-    counting: npt.NDArray[np.bool_] = np.isin(column(block.slices.fate), fates) & ~_left_out(limits, block)
+    counting = ~_left_out(limits, block)
+    counting &= np.logical_or.reduce([column(block.slices.fate) == fate for fate in fates])
     return counting
 
 

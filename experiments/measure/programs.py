@@ -56,7 +56,7 @@ _LINE_BYTES_MAX = 4096
 """Largest length of a ready line, in bytes."""
 
 _STDERR_BYTES = 1 << 20
-"""Largest number of bytes of standard error that are read for an error message."""
+"""Largest number of bytes of standard error that are read for an error message: the last bytes."""
 
 _STDERR_LINES = 5
 """Number of last lines of standard error that an error message has. A Python traceback names its error at the end."""
@@ -313,6 +313,8 @@ class Program:
 
     def _signal(self, number: int) -> None:
         """Sends a signal to all processes of the program's session. Does nothing if all processes have ended."""
+        if self._process.returncode is not None and psutil.pid_exists(self._process.pid):
+            return  # a later program has the number, which Linux does not give away while the session has a process
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, number)
 
@@ -321,7 +323,9 @@ class Program:
         return self._failed(f"ended before {before}, with exit code {code}", kind)
 
     def _failed(self, what: str, kind: type[ProgramFailed] = ProgramFailed) -> ProgramFailed:
-        said = os.pread(self._stderr.fileno(), _STDERR_BYTES, 0)  # pread, since the program shares the file's offset
+        file = self._stderr.fileno()
+        begin = max(0, os.fstat(file).st_size - _STDERR_BYTES)
+        said = os.pread(file, _STDERR_BYTES, begin)  # pread, since the program shares the file's offset
         return kind(self.command, what, said.decode("utf-8", "replace"))
 
 

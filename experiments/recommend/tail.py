@@ -130,13 +130,17 @@ class _Simulation:
 
     def _holding(self, gil: _Tokens) -> _Request:
         """Half of a request's work with the GIL, in turns of at most ``SWITCH_S``."""
-        left_s = 0.0 if self._half_gil_s is None else self._half_gil_s()
-        while left_s > 0:
+        if self._half_gil_s is None:
+            return
+        left_s = self._half_gil_s()
+        while True:
             yield gil
             turn_s = min(left_s, SWITCH_S)
             left_s -= turn_s
             yield self._running, self._work_s + turn_s
             self._give(gil)
+            if left_s <= 0:
+                return
 
     def _go_on(self, request: _Request) -> None:
         """Runs a request until it waits: for a token, or for a time."""

@@ -51,8 +51,9 @@ class Mmc:
         """Share of requests whose response time is longer than ``time_s``."""
         served, left = time_s / self.service_s, time_s * self._leaving_hz
         # a request that waits takes longer than time_s with the probability exp(-served) * (1 + served * factor)
-        factor = float(scipy.special.exprel(served - left))  # (exp(x) - 1) / x, and 1 at 0
-        return math.exp(-served) * (1 + self.waiting_share * served * factor)
+        # with factor = exprel(served - left); exprel(x) is (exp(x) - 1) / x, and exp(x) * exprel(-x), which is finite
+        slower = math.exp(-min(served, left)) * float(scipy.special.exprel(-abs(served - left)))
+        return math.exp(-served) + self.waiting_share * served * slower
 
     def quantile_s(self, share: float) -> float:
         """Quantile of response times: the time that a share of the requests does not exceed. ``share`` is over 0 and

@@ -56,7 +56,11 @@ def shape_faults(sweep: Sweep, every: Sequence[Block]) -> Iterator[str]:
         lengths = map(len, (*columns, *others, *slices.counts.values(), *slices.sums_ns.values()))
         if any(length != len(slices.round) for length in lengths):
             yield f"{_named(block)}: columns of several lengths"
-        if len(block.arms) != len(sweep.arms) or len(block.servers) not in (0, len(sweep.servers)):
+        if not all(ALL in each for each in (slices.counts, slices.sums_ns, *(arm.answered for arm in block.arms))):
+            yield f"{_named(block)}: no numbers of all requests"
+        servers = len(sweep.servers)
+        known = len(block.servers) in (0, servers) and all(0 <= place < servers for place in block.starts)
+        if len(block.arms) != len(sweep.arms) or not known:
             yield f"{_named(block)}: other arms or servers than its sweep has"
 
 
@@ -175,7 +179,7 @@ def _sum_faults(sweep: Sweep, block: Block, place: int) -> Iterator[str]:
             yield f"{name}: a histogram that is not of its count, sum, least and greatest"
     answered_by = block.arms[place].answered
     parts = [each.times.count for name, each in answered_by.items() if name != ALL]
-    if ALL not in answered_by or (parts and sum(parts) != answered_by[ALL].times.count):
+    if parts and sum(parts) != answered_by[ALL].times.count:
         yield "request types that do not add up to all"
 
 

@@ -50,6 +50,7 @@ def test_a_program_says_where_it_listens_and_is_gone_after_with() -> None:
     ("source", "message"),
     [
         ("import sys; print('no catalog', file=sys.stderr); sys.exit(1)", "exit code 1; its error output: no catalog"),
+        ("import sys; sys.exit('filler ' * 300_000 + 'no catalog')", r"exit code 1; its error output: .*no catalog"),
         ("print('serving 127.0.0.1:5', flush=True); import signal; signal.pause()", "not 'ready HOST:PORT'"),
         ("print('ready nowhere', flush=True); import signal; signal.pause()", "'ready nowhere', not 'ready"),
         ("print('r' * 5000, flush=True); import signal; signal.pause()", "over 4096 bytes"),
@@ -255,6 +256,16 @@ def test_a_program_that_is_gone_is_reported_whatever_is_asked_of_it() -> None:
             ask()
     with contextlib.suppress(ProgramFailed):
         program.stop()
+
+
+def test_a_later_program_with_the_same_number_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once a program is reaped, Linux may give its number to another program, which is not killed."""
+    program, killed = python("pass"), list[object]()
+    assert program.has_ended(10)
+    monkeypatch.setattr(os, "killpg", lambda *sent: killed.append(sent))
+    monkeypatch.setattr(psutil, "pid_exists", lambda _: True)
+    program.kill()
+    assert killed == []
 
 
 BUSY = "import signal, time\nwhile time.process_time() < 0.1: pass\nprint(end='.', flush=True)\nsignal.pause()"

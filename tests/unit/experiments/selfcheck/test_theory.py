@@ -2,6 +2,7 @@
 
 import heapq
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -36,6 +37,13 @@ def test_equal_rates_are_the_limit_of_unequal_ones() -> None:
     """The queue shrinks as fast as one server serves: the formula's limit is taken, without a jump."""
     at, near = (Mmc(2, utilisation, 0.002).share_over(0.005) for utilisation in (0.5, 0.5 + 1e-7))
     assert at == pytest.approx(near, rel=1e-5)
+
+
+def test_a_queue_near_its_capacity_has_a_known_quantile() -> None:
+    """The response time of a queue with one server is exponential, also near the capacity and far beyond the mean."""
+    queue = Mmc(1, 0.99, 0.002)
+    assert queue.quantile_s(0.5) == pytest.approx(math.log(2) * queue.mean_s)
+    assert queue.share_over(10.0) == pytest.approx(math.exp(-10.0 / queue.mean_s))
 
 
 requests = st.lists(st.tuples(st.integers(0, 50), st.integers(0, 100)), max_size=60)

@@ -9,10 +9,11 @@ import pytest
 
 from experiments.commands.verify import expected
 from experiments.results import files
-from experiments.results.observed import ALL, Block, RoundSeen
+from experiments.results.observed import Block, RoundSeen
 from experiments.verify import differences
 from experiments.verify.blocks import block_faults, machine_faults
 from tests.unit.experiments.judge.synthetic_blocks import GRPC, SOCKETS, block, sweep, with_arm, with_slices
+from tests.unit.experiments.judge.synthetic_blocks import answered as answered_by
 from tests.unit.experiments.verify.edited import LOST_TICKS, answered, column, machine, numbers, of_places, slower
 
 OF = sweep(looks=(10, 14))
@@ -56,7 +57,8 @@ ATTEMPTS: dict[str, Callable[[], list[Block]]] = {
 
 OF_SHAPE: dict[str, EditBlock] = {
     "columns of several lengths": lambda one: with_slices(one, requests=one.slices.requests[1:]),
-    "other arms or servers than its sweep has": lambda one: replace(one, arms=one.arms[:1]),
+    "no numbers of all requests": lambda one: with_arm(one, 0, answered={}),
+    "other arms or servers than its sweep has": lambda one: replace(one, starts=[99]),
 }
 
 OF_ONE: dict[str, EditBlock] = {
@@ -69,7 +71,7 @@ OF_ONE: dict[str, EditBlock] = {
         one, counts=dict(one.slices.counts) | {"lookup": [1, *one.slices.counts["lookup"][1:]]}
     ),
     r"sockets\S*, request types that do not add up": lambda one: with_arm(
-        one, 0, answered={name: each for name, each in one.arms[0].answered.items() if name != ALL}
+        one, 0, answered=dict(one.arms[0].answered) | {"lookup": answered_by(3)}
     ),
     r"more counted requests than requests": lambda one: column(one, "requests", 4, 1),
     r"lookup: .* in its slices, .* in its histogram": lambda one: slower(one, 8, -500_000),
