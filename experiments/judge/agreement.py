@@ -14,8 +14,8 @@ are pure.
 - The prediction interval contains the true ratio of a further run with a probability of 95 %. The prediction interval
   is by Higgins, Thompson and Spiegelhalter ("A re-evaluation of random-effects meta-analysis", Journal of the Royal
   Statistical Society A 172, 2009, section 3.2), with k − 2 degrees of freedom. The 95 % are approximate: if tau is
-  small, at most as large as the standard errors of the runs' means, the probability is about 90 % (by a simulation
-  here, and by Partlett and Riley 2017).
+  at most the standard errors of the runs' means, the probability is about 90 % (by a simulation here, and by Partlett
+  and Riley 2017).
 - With few runs, the estimate of tau may be 0 although the runs differ. So tau also has an upper limit, at a confidence
   of 95 %, by a Q profile (Viechtbauer, "Confidence intervals for the amount of heterogeneity in meta-analysis",
   Statistics in Medicine 26, 2007).
@@ -161,8 +161,8 @@ def with_deviation(of: Judgement, earlier: Sequence[EarlierRun]) -> Judgement:
 def deviation(runs: Sequence[EarlierRun], name: str) -> Deviation | None:
     """Standard deviation of the true log-ratio of the comparison ``name`` between runs of the same version.
 
-    The computation joins every version that has two runs or more. The degrees of freedom are the number of these runs
-    minus the number of these versions. None for fewer than ``SPREAD_FROM`` degrees of freedom.
+    Only versions with two runs or more count. The degrees of freedom are the number of these runs minus the number of
+    these versions. None for fewer than ``SPREAD_FROM`` degrees of freedom.
     """
     versions: dict[str, list[EarlierRun]] = {}
     for run in runs:
@@ -173,7 +173,7 @@ def deviation(runs: Sequence[EarlierRun], name: str) -> Deviation | None:
     freedom = number - len(groups)
     if freedom < SPREAD_FROM:
         return None
-    # each log-ratio minus the mean of its version, as if all versions had one mean
+    # each log-ratio minus the mean of its version: then every version has the mean 0
     means = [float(np.average([r.log for r in of], weights=[1 / max(r.variance, _LEAST) for r in of])) for of in groups]
     values = [each.log - mean for of, mean in zip(groups, means, strict=True) for each in of]
     variances = [each.variance for of in groups for each in of]
@@ -223,8 +223,7 @@ _ROUNDING = 1e-9
 def differences(one: Sweep, other: Sweep) -> str:
     """Differences of two sweeps, in words. Seeds are not compared. Empty for equal sweeps.
 
-    If the sweeps are of two studies, only the names of the studies are given. If the sweeps are of two parts of one
-    study, only the names of the parts are given.
+    If the sweeps are of two studies, or of two parts of one study, only the names of the studies or parts are given.
     """
     names = (field.name for field in fields(Sweep) if field.compare and field.name != "seed")
     pairs = {name: (getattr(one, name), getattr(other, name)) for name in names}

@@ -81,8 +81,8 @@ def paid_once(values: Sequence[ColdRow], setting: Setting, with_connect: bool) -
 def one_off(values: Sequence[ColdRow], setting: Setting, with_connect: bool) -> OneOff | None:
     """Fits a + b ÷ N to the mean times of one setting's runs of N calls. None if no block has two different N.
 
-    If ``with_connect`` is true, the mean times include the time of connecting. Some client programs connect inside
-    their first timed call; ``with_connect`` is for comparisons with such programs.
+    If ``with_connect`` is true, the mean times include the time of connecting, as for a client program that connects
+    inside its first timed call.
     """
     by_block: dict[int, dict[int, float]] = {}
     for row in values:

@@ -1,11 +1,10 @@
 """Delivery runs, over blocks: means with intervals, and ratios of two cells that ran in the same blocks.
 
-In a delivery run a client sends messages, and the receiving server reports the number of messages and their times. A
-cell is a setting and the duration of the sending. In each block a cell has one run, which gives one value. A run in
-which other programs took the cores is left out, by the same rule as a round of a sweep. The interval of a ratio is
-Student's t interval of the logarithms. Two cells differ if the interval excludes 1, and Holm's p over all ratios of the
-family is under the level. A statement on several ratios at once uses wider intervals, at Bonferroni's level. The
-functions are pure.
+In a delivery run a client sends messages, and the receiving server reports the messages and their times. A cell is a
+setting and the duration of the sending. In each block a cell has one run, which gives one value. A run in which other
+programs took the cores is left out, by the same rule as a round of a sweep. The interval of a ratio is Student's t
+interval of the logarithms. Two cells differ if the interval excludes 1, and Holm's p over the family of ratios is under
+the level. A statement on several ratios at once uses wider intervals, at Bonferroni's level. The functions are pure.
 """
 
 import math
@@ -53,7 +52,7 @@ class DeliveryJudged:
 
 
 def judged(plan: DeliveryPlan, blocks: Sequence[Block[Delivered]], limits: Limits = LIMITS) -> DeliveryJudged:
-    """Rows of the delivery runs in these blocks. Runs in which other programs took the cores are left out."""
+    """Rows of the blocks' runs. Runs in which other programs took the cores are left out."""
     found = tuple(row for block in blocks for row in rows(plan, block.counting(limits)))
     return DeliveryJudged(found, len(blocks) >= plan.blocks)
 

@@ -1,10 +1,10 @@
-"""Gates: checks of the collected data. A gate that fails can withhold a verdict. The functions are pure.
+"""Gates: checks of the collected data that can withhold a verdict. The functions are pure.
 
-Twenty rules guard a conclusion; ``experiments/README.md`` lists the rules with the reasons. The code is so built that
-no sweep can break ten of the rules. Nine rules are gates, and a gate has the number of its rule. Rule 14 is a note. A
-gate checks the arms of a comparison; an arm is a server under a load. If a gate refuses an arm, only the comparisons
-with this arm are concerned. If a gate refuses one block, the block is left out (``block_refusals``). If a gate refuses
-all blocks together, the verdict is withheld.
+Twenty rules guard a conclusion (``experiments/README.md``). The code is so built that no sweep can break ten of the
+rules. Nine rules are gates, and a gate has the number of its rule. Rule 14 is a note. A gate checks the arms of a
+comparison; an arm is a server under a load. A refusal of an arm concerns only the comparisons with this arm. If a gate
+refuses one block, the block is left out (``block_refusals``). If a gate refuses all blocks together, the verdict is
+withheld.
 """
 
 import math
@@ -146,7 +146,7 @@ def rate_off(limits: Limits, arm: Arm, seen: ArmSeen) -> Iterator[Refusal]:
     if not declared:
         return
     sent = sum(window.sent_hz for window in seen.windows)
-    poisson = arm.setting["arrivals"] == "poisson" and arm.setting["client"] != PEER_CLIENT  # a peer has constant gaps
+    poisson = arm.setting["arrivals"] == "poisson" and arm.setting["client"] != PEER_CLIENT  # a peer sends regularly
     due = max(1.0, declared * sum(window.duration_s for window in seen.windows) / len(seen.windows))
     chance = CHANCE / math.sqrt(due) if poisson else 0.0
     if abs(sent / declared - 1) > limits.rate_share + chance:
@@ -187,7 +187,7 @@ def halves_contradict(sweep: Sweep, blocks: Sequence[Block], comparison: Compari
 
 def load_share(sweep: Sweep, blocks: Sequence[Block], arm: Arm) -> float | None:
     """Share of one core that the load of an arm used during the arm's slices or windows (gate 7). None if the load's
-    processor time is unknown. This function refuses nothing."""
+    processor time is unknown."""
     spent = active = 0
     for block in blocks:
         own = ratios.of_arm(sweep, block, sweep.places[arm])
@@ -212,8 +212,8 @@ def limiting_load(sweep: Sweep, blocks: Sequence[Block], comparison: Comparison)
 def is_load_limited(sweep: Sweep, blocks: Sequence[Block], arm: Arm) -> bool:
     """True if the times of an arm depend on client and server together (gate 7).
 
-    For a closed loop: the load took over 80 % of its core. If this share is unknown, the result is False. For an open
-    loop: the sends were too late in some block (``_is_late``).
+    In a closed loop: the load took over 80 % of its core. An unknown share counts as under 80 %. In an open loop: the
+    sends were too late in some block (``_is_late``).
     """
     if arm.setting["rate_hz"] is None:
         return (load_share(sweep, blocks, arm) or 0.0) > sweep.limits.load_share
@@ -222,16 +222,16 @@ def is_load_limited(sweep: Sweep, blocks: Sequence[Block], arm: Arm) -> bool:
 
 
 def _is_late(limits: Limits, seen: ArmSeen) -> bool:
-    """True if sends of an open loop were too late (gate 7). This is so if the 99th percentile of the lateness in one
-    window is over a tenth of the 99th percentile of the block's response times."""
+    """True if sends of an open loop were too late (gate 7): in some window, the 99th percentile of the lateness was
+    over a tenth of the 99th percentile of the block's response times."""
     response_us = seen.answered[ALL].times.distribution().p99_us
     late_us = [window.late_us_p99 for window in seen.windows if window.late_us_p99 is not None]
     return response_us is not None and bool(late_us) and max(late_us) > limits.late_share * response_us
 
 
 def far_end(of: Estimate) -> float:
-    """Distance from 1 to the end of a ratio's interval that is farther from 1, as a logarithm: the larger of
-    ``abs(log(low))`` and ``abs(log(high))``."""
+    """Distance from 1 to the farther end of a ratio's interval, as a logarithm: the larger of ``abs(log(low))`` and
+    ``abs(log(high))``."""
     return max(abs(math.log(of.low)), abs(math.log(of.high)))
 
 

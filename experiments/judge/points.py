@@ -52,8 +52,8 @@ class Point:
     windows: int
     """Number of windows of the arm in all blocks. 0 in a sweep of slices."""
     starved_clients: int
-    """Number of starved connections, summed over all windows. In a closed loop, a starved connection got no reply in
-    the window. In an open loop, a starved connection got no reply in the whole run."""
+    """Number of starved connections, summed over all windows. A starved connection got no reply in the window of a
+    closed loop, or in the whole run of an open loop."""
     refusals: tuple[Refusal, ...]
     """Refusals of the arm by gates, in all blocks. Equal refusals occur only once."""
 
@@ -109,8 +109,8 @@ def _point(sweep: Sweep, blocks: Sequence[Block], arm: Arm, request: str) -> Poi
 
 
 def stages(sweep: Sweep, blocks: Sequence[Block], arm: Arm) -> Mapping[str, Sequence[StageSummary]]:
-    """Summaries of the stages of an arm's requests, by request type; ``all`` is the type of all requests. A type has
-    one summary for each block whose servers wrote a timeline."""
+    """Summaries of the stages of an arm's requests, by request type and for ``all`` types. A type has one summary for
+    each block whose servers wrote a timeline."""
     found: dict[str, list[StageSummary]] = {}
     for block in blocks:
         for name, summary in block.arms[sweep.places[arm]].stages.items():

@@ -1,11 +1,11 @@
 """Value of a comparison in a block: the typical ratio over pairs of slices, and the ratio of plain means.
 
 An arm is a server under a load. A slice is a short load of one arm. A group is a set of arms that are measured one
-after another. The arms of a group are measured many times; each time is an appearance, in which each arm has one slice.
-Two slices of one appearance are a pair. The typical ratio is the trimmed mean of the pairs' log-ratios. A pause of the
-machine changes few pairs, and the trimmed mean leaves these pairs out. A plain mean includes pauses, since it also
-counts slices whose last reply came late. If other programs took the cores in a round, the round is left out for all
-arms. This rule ignores the measured times (``left_out``).
+after another. In each appearance of a group, each arm has one slice. Two slices of one appearance are a pair. The
+typical ratio is the trimmed mean of the pairs' log-ratios. A pause of the machine changes few pairs, and the trimmed
+mean leaves these pairs out. A plain mean includes pauses, since it also counts slices whose last reply came late. A
+round in which other programs took the cores is left out for all arms. This rule ignores the measured times
+(``left_out``).
 """
 
 import math
@@ -70,7 +70,7 @@ def last_results(most: int) -> Callable[[Callable[[*Ts], T]], Callable[[*Ts], T]
 
 @last_results(512)
 def column(values: Sequence[int]) -> npt.NDArray[np.int64]:
-    """A column of a block's slices, as a read-only array with one value for each slice."""
+    """A column of a block's slices, as a read-only array."""
     made: npt.NDArray[np.int64] = np.array(values)
     made.flags.writeable = False
     return made

@@ -1,8 +1,8 @@
 """Servers without a load: start-up time, memory and idle processor time, with intervals over repetitions.
 
-Each repetition is a block. Intervals are Student's t intervals over the values of the repetitions. Start-up time,
-memory and processor time are never negative, so their intervals begin at 0 or above. The memory that connections add is
-a difference, so its interval may begin under 0. The functions are pure.
+Each repetition is a block. Intervals are Student's t intervals of the repetitions' values. Start-up time, memory and
+processor time are never negative, so their intervals begin at 0 or above. The memory that connections add is a
+difference, so its interval may begin under 0. The functions are pure.
 """
 
 from collections.abc import Sequence

@@ -30,8 +30,8 @@ SPREAD_FROM = 3
 """Smallest number of runs for a range, a deviation between runs, or a prediction interval."""
 
 POWER = 0.8
-"""Power: the probability that a test is decided with the number of blocks from ``blocks_needed``, if mean and spread
-stay equal."""
+"""Power: the probability that the number of blocks from ``blocks_needed`` decides a test, if mean and spread stay
+equal."""
 
 _ROUNDING = 1e-12
 """Two sums count as equal up to this difference. The unit is the sum of the values' magnitudes."""
@@ -84,18 +84,18 @@ class Deviation:
     tau_high: float
     """Upper limit of ``tau``, at a confidence of 95 %."""
     over_s: float
-    """Shortest time over which the runs of one version extend, in seconds. The time is from the start of a version's
-    first run to the start of its last run."""
+    """Shortest time in seconds over which the runs of one version extend: from the start of the first run to the start
+    of the last run."""
 
     @property
     def reach(self) -> float:
-        """Limit of the difference between the log-ratios of two runs that lie ``over_s`` apart. The difference is
-        within this limit with a probability of 95 %."""
+        """With a probability of 95 %, the log-ratios of two runs that lie ``over_s`` apart differ by this value or
+        less."""
         return students(self.freedom, 0.95) * math.sqrt(2) * self.tau
 
 
 def mean_interval(values: Sequence[float], confidence: float) -> Estimate:
-    """Mean of independent values, with Student's t interval. Raises ValueError if there are no values."""
+    """Mean of independent values, with Student's t interval. Raises ValueError for no values."""
     if not values:
         raise ValueError("no values to take a mean of")
     seen, n = np.asarray(values, dtype=np.float64), len(values)
@@ -105,8 +105,7 @@ def mean_interval(values: Sequence[float], confidence: float) -> Estimate:
 
 
 def positive_interval(values: Sequence[float], confidence: float) -> Estimate:
-    """Mean of values that are never negative. The interval begins at 0 or above. Raises ValueError if there are no
-    values."""
+    """Mean of values that are never negative. The interval begins at 0 or above. Raises ValueError for no values."""
     estimate = mean_interval(values, confidence)
     return replace(estimate, low=max(0.0, estimate.low))
 
@@ -132,8 +131,7 @@ def median_interval(values: Sequence[float], confidence: float) -> Estimate:
 
 
 def ratio_interval(block_log_ratios: Sequence[float], confidence: float) -> Estimate:
-    """Ratio over blocks: the exponential of the mean log-ratio. The ends of the interval are the exponentials of the
-    ends of the t interval."""
+    """Ratio over blocks: the exponential of the mean log-ratio. The ends of the t interval are exponentiated too."""
     mean = mean_interval(block_log_ratios, confidence)
     value, low, high = (math.exp(log) if log < _LOG_MAX else math.inf for log in (mean.value, mean.low, mean.high))
     return Estimate(value, low, high, mean.n)
@@ -150,9 +148,9 @@ def sign_flip_p(values: Sequence[float]) -> float:
     """Two-sided p-value of the hypothesis that the mean is 0, by the exact sign-flip test.
 
     There are 2^n ways to give signs to the n values. The p-value is the share of these ways in which the sum is at
-    least as far from 0 as the sum of the values. To count these ways fast, the values are divided into two halves with
-    2^(n ÷ 2) sums each; the sums are sorted and searched by bisection. The p-value is at least 2 ÷ 2^n. The p-value is
-    1 for fewer than two values, and if a value is not finite. Raises ValueError for more values than ``BLOCKS_MAX``.
+    least as far from 0 as the sum of the values. For speed, each half of the values has its 2^(n ÷ 2) sums, and the
+    sorted sums are searched by bisection. The p-value is at least 2 ÷ 2^n. The p-value is 1 for fewer than two values,
+    and if a value is not finite. Raises ValueError for more values than ``BLOCKS_MAX``.
     """
     if len(values) > BLOCKS_MAX:
         raise ValueError(f"{len(values)} blocks, allowed: up to {BLOCKS_MAX}")
@@ -171,11 +169,11 @@ def _sign_flip_p(values: tuple[float, ...]) -> float:
     half = len(seen) // 2
     first, second = _signed_sums(seen[:half]), np.sort(_signed_sums(seen[half:]))
     above = len(first) * len(second) - int(np.searchsorted(second, as_far - np.sort(first), side="left").sum())
-    return 2.0 * above / 2.0 ** len(seen)  # opposite signs give as many sums on the other side of 0
+    return 2.0 * above / 2.0 ** len(seen)  # all signs reversed: as many sums are as far below 0
 
 
 def _signed_sums(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Sums of the values, one sum for each way to give signs to the values."""
+    """Sums of the values, one for each way to give signs to the values."""
     sums = np.zeros(1)
     for value in values:
         sums = np.add.outer((value, -value), sums).ravel()
@@ -191,8 +189,8 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def trimmed_mean(values: Sequence[float] | npt.NDArray[np.float64], share: float) -> float:
-    """Mean of the values without the least and the greatest values: ``share`` of all values is left out at each end
-    (Yuen 1974). Raises ValueError if there are no values."""
+    """Mean without the least and the greatest values: at each end ``share`` of the values is left out (Yuen 1974).
+    Raises ValueError for no values."""
     ascending = np.sort(np.asarray(values, dtype=np.float64))
     if not len(ascending):
         raise ValueError("no values to take a mean of")
@@ -201,8 +199,7 @@ def trimmed_mean(values: Sequence[float] | npt.NDArray[np.float64], share: float
 
 
 def blocks_min(family: int, level: float) -> int:
-    """Smallest number of blocks that can show a difference in a family of ``family`` tests, if the data is as clear as
-    possible.
+    """Smallest number of blocks that can show a difference in a family of ``family`` tests, with the clearest data.
 
     With n blocks, the least p of the sign-flip test is 2 ÷ 2^n. Holm's correction multiplies the least p of a family by
     the family's size.

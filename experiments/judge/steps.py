@@ -2,9 +2,8 @@
 
 An arm is a server under a load. A claim that latency rises, falls or stays equal concerns every step, and not only the
 ends of the curve: a curve may first fall, and still end above its beginning. A step uses the untrimmed means of two
-arms. If a gate refuses one of the two arms in a block, the block is left out of the step. Holm's correction covers the
-steps of one curve. Left out: the verdict on a claim; a study decides this verdict from the steps. The functions are
-pure.
+arms. A block is left out of a step if a gate refuses one of the two arms. Holm's correction covers the steps of one
+curve. Left out: the verdict on a claim; a study decides the verdict from the steps. The functions are pure.
 """
 
 import math
@@ -31,8 +30,7 @@ SAID = {
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A step of a curve: mean latency of the arm ``above`` ÷ mean latency of the arm ``below``, over blocks. ``above``
-    comes after ``below`` in the curve."""
+    """A step of a curve: mean latency of the arm ``above`` ÷ mean latency of the arm ``below``, over blocks."""
 
     above: Arm
     below: Arm

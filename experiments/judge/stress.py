@@ -49,7 +49,7 @@ class StressJudged:
 
 def judged(plan: StressPlan, blocks: Sequence[Block[StressSeen]], limits: Limits = LIMITS) -> StressJudged:
     """Judges the blocks of a stress test. A server has a row for each kind of request, and a last row ``TOTAL`` for all
-    kinds together."""
+    kinds."""
     rows: list[StressRow] = []
     seen = [[run.seen for run in block.by_place().runs] for block in blocks]
     right, wrong = dict.fromkeys(plan.servers, 0), dict.fromkeys(plan.servers, 0)
@@ -68,7 +68,7 @@ def _row(server: Setting, kind: str, runs: Sequence[Sequence[KindSeen]], confide
     reply of these kinds."""
     rates: list[list[float]] = []
     for kinds in runs:
-        answered = [each for each in kinds if each.requests]  # a kind without an answer has no beginning and no end
+        answered = [each for each in kinds if each.requests]  # a kind without an answer has no times
         began_ns = min((each.began_ns for each in answered), default=0)
         lasted_s = (max((each.ended_ns for each in answered), default=0) - began_ns) / 1e9
         requests, received, sent = (

@@ -1,15 +1,14 @@
 """Cells of a table: every quantity of a cell with its interval over blocks, and the verdicts on the declared ratios.
 
 A cell is a server under a load of a given number of requests. A ratio compares one quantity of pairs of cells. The unit
-is the block: the value of a ratio in a block is the mean of the log-ratios of the ratio's pairs. A ratio is LESS or
-MORE if its interval excludes 1, and Holm's p of the exact sign-flip test is under the level. Holm's correction covers
-the declared family. A ratio is EQUIVALENT if it is not LESS or MORE, and its interval lies inside 0.95 to 1.05. If the
-load was near its limit, a ratio of times or rates also depends on the load, and is never EQUIVALENT. A ratio without
-values of ``BLOCKS_MIN`` blocks has no verdict.
+is the block: in a block, the value of a ratio is the mean of its pairs' log-ratios. A ratio is LESS or MORE if its
+interval excludes 1, and Holm's p of the exact sign-flip test is under the level. Holm's correction covers the declared
+family. A ratio is EQUIVALENT if it is not LESS or MORE, and its interval lies inside 0.95 to 1.05. If the load was near
+its limit, a ratio of times or rates also depends on the load, and is never EQUIVALENT. A verdict needs values of
+``BLOCKS_MIN`` blocks.
 
 A cell is left out of a block if other programs took the cores, or if the cell has more errors than gate 4 allows. The
-rule on other programs is the same as for the rounds of a sweep, and ignores the measured values. The functions are
-pure.
+rule on other programs is the rule for the rounds of a sweep, and ignores the measured values. The functions are pure.
 """
 
 import math
@@ -65,17 +64,17 @@ QUANTITIES: Mapping[str, Callable[[Block[CellSeen], CellSeen], float | None]] = 
     "client_percent": lambda _, seen: 100 * seen.client_cpu_s / seen.load_s,
     "throughput_hz": lambda _, seen: seen.requests / seen.total_s,
 }
-"""Functions that compute the quantities of a cell in a block, by the quantity's name. The value is None if there are
-too few samples.
+"""Functions that compute the quantities of a cell in a block, by the quantity's name. A function gives None for too few
+samples.
 
 ``cpu_us`` is the server's processor time for each request. Percentages of processor time are of one core; percentages
-of memory are of the machine's memory. A KB has 1024 bytes, as in ``ab``. In the mean of processor samples, a longer
-sample has more weight. This mean is never over the largest sample.
+of memory are of the machine's memory. A KB has 1024 bytes, as in ``ab``. In the mean of processor samples, longer
+samples have more weight; the mean is never over the largest sample.
 """
 
 OF_THE_LOAD = frozenset(
     {
-        "cpu_percent",  # processor time a request × requests a second
+        "cpu_percent",  # processor time per request × requests per second
         "total_s",
         "response_ms",
         "received_kb_s",
@@ -108,7 +107,7 @@ class CellJudged:
 
 @dataclass(frozen=True, slots=True)
 class TableJudged:
-    """Judgement of all cells and ratios, by the blocks that were measured until now."""
+    """Judgement of all cells and ratios, by the measured blocks."""
 
     plan: TablePlan
     blocks: tuple[Block[CellSeen], ...]
@@ -146,8 +145,8 @@ class TableJudged:
 
 
 def judged(plan: TablePlan, blocks: Sequence[Block[CellSeen]], limits: Limits = LIMITS) -> TableJudged:
-    """Judges the blocks that were measured until now. Gives verdicts only after all blocks of the plan, and only if the
-    plan has ``BLOCKS_MIN`` blocks or more."""
+    """Judges the measured blocks. Gives verdicts only after all blocks of the plan, and not for fewer than
+    ``BLOCKS_MIN`` blocks."""
     blocks = tuple(block.by_place() for block in blocks)
     confidence, whole = 1 - limits.level, len(blocks) >= max(plan.blocks, BLOCKS_MIN)
     over = {place for place in range(len(plan.cells)) if _is_load_limited(blocks, place, limits)}
@@ -193,8 +192,8 @@ def _counts(limits: Limits, block: Block[CellSeen], run: Run[CellSeen]) -> bool:
 
 
 def _is_load_limited(blocks: Sequence[Block[CellSeen]], place: int, limits: Limits) -> bool:
-    """True if the load of a cell used over 80 % of its core (gate 7). The share is the mean over the blocks in which
-    the cell counts."""
+    """True if the load of a cell used over 80 % of its core (gate 7), in the mean over the blocks in which the cell
+    counts."""
     own = [block.runs[place] for block in blocks if _counts(limits, block, block.runs[place])]
     shares = [run.seen.client_cpu_s / run.seen.load_s for run in own]
     return bool(shares) and fmean(shares) > limits.load_share

@@ -185,7 +185,7 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """Judgement of a sweep by the blocks that were measured until now."""
+    """Judgement of a sweep by the measured blocks."""
 
     sweep: Sweep
     blocks: tuple[Block, ...]
@@ -223,8 +223,8 @@ class Judgement:
 
 
 def judge(sweep: Sweep, blocks: Sequence[Block]) -> Judgement:
-    """Judges a sweep by the blocks that were measured until now. Gives verdicts only if their number is a declared
-    look, and the first look has six blocks or more."""
+    """Judges a sweep by the measured blocks. Gives verdicts only if their number is a declared look, and the first look
+    has six blocks or more."""
     look = len(blocks) if len(blocks) in sweep.looks and sweep.has_verdicts else None
     values = {each.name: one for each in sweep.comparisons if (one := _values(sweep, blocks, each))}
     return Judgement(sweep, tuple(blocks), judge_values(sweep, values, look is not None), look)
@@ -234,7 +234,7 @@ def judge_values(sweep: Sweep, values: "Mapping[str, Values]", at_a_look: bool) 
     """Judges comparisons by their values. The keys are the comparisons' names. Gives verdicts only if ``at_a_look`` is
     true.
 
-    Holm's correction covers every test of a family. If a test has no value, the correction counts it with p = 1.
+    Holm's correction covers every test of a family. A test without a value counts with p = 1.
     """
     families: dict[str, list[_Test]] = defaultdict(list)
     for each in sweep.comparisons:
@@ -330,8 +330,8 @@ def _tests(comparison: Comparison) -> tuple[_Test, ...]:
 
 
 def _ruling(sweep: Sweep, test: _Test, logs: list[float], p_holm: float, family: int, refused: bool) -> Ruling:
-    """Ruling on a test. If a gate refused the comparison (``refused``), the test is INCONCLUSIVE. Then, or without a
-    decision, the ruling has the number of blocks that would decide the test."""
+    """Ruling on a test. If a gate refused the comparison (``refused``), the test is INCONCLUSIVE. An INCONCLUSIVE
+    ruling has the number of blocks that would decide the test."""
     verdict = ruled(test.words, ratio_interval(logs, 1 - sweep.level), p_holm, sweep.level, sweep.limits)
     if verdict is not Verdict.INCONCLUSIVE and not refused:
         return Ruling(test.against, p_holm, verdict)
@@ -359,9 +359,9 @@ def _without_small(judged: Mapping[str, Judged]) -> dict[str, Judged]:
     """Judgements after gate 20: if an effect is smaller than the difference between equal arms, the effect is
     INCONCLUSIVE.
 
-    The equal arms are an A/A pair, with the transport of one of the effect's arms. A pair is used if its verdict is a
-    difference, or if the halves of its blocks contradict each other (gate 5). If several pairs can be used, the pair
-    whose interval reaches farthest from 1 is used.
+    The equal arms are an A/A pair with the transport of one of the effect's arms. A pair is used if its verdict is a
+    difference, or if the halves of its blocks contradict each other (gate 5). Of several such pairs, the pair whose
+    interval reaches farthest from 1 is used.
     """
     ends: dict[str, float] = {}
     for one in judged.values():

@@ -1,5 +1,4 @@
-"""Kinds of run other than a sweep, such as cold runs. A kind has a plan, a form of its blocks, and files for plan and
-blocks.
+"""Kinds of run other than a sweep, such as cold runs. A kind has a plan, a form of its blocks, and files.
 
 A new kind NAME needs three modules and a line in ``KINDS``:
 
@@ -9,7 +8,7 @@ A new kind NAME needs three modules and a line in ``KINDS``:
 - ``judge/NAME.py`` has ``judged(plan, blocks, limits)``.
 
 The runner, the files, the estimate of time, ``verify`` and the studies find a kind by its line in ``KINDS``. A sweep is
-not a kind: the plan of a sweep is in ``design/sweep.py``.
+not a kind: its plan is in ``design/sweep.py``.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -60,16 +59,15 @@ class Kind(Generic[P, S]):
     seen: type[S]
     """Type of the observation of one place of the plan."""
     program: str | None = None
-    """Name of the load program that must be built for this kind. None if the kind needs no such program."""
+    """Load program that must be built for the kind. None if no program is needed."""
 
     @property
     def form(self) -> Form[P, Block[S]]:
-        """Form of the files of a run: the plan is in ``NAME.json``, and the blocks are in ``NAME.jsonl.gz``."""
+        """Files of a run: the plan is in ``NAME.json``, and the blocks are in ``NAME.jsonl.gz``."""
         return Form(f"{self.name}.json", _plain, self._read, f"{self.name}.jsonl.gz", Block[self.seen])  # type: ignore[name-defined]
 
     def load(self, folder: Path) -> tuple[P, tuple[Block[S], ...]]:
-        """Reads the plan and the blocks of a folder. Raises UsageError if the folder has no readable files of this
-        kind."""
+        """Plan and blocks of a folder. Raises UsageError if the folder has no readable files of the kind."""
         return read_plan(folder, self.form), blocks_of(folder, self.form)
 
     def _read(self, content: dict[str, Any]) -> P:
@@ -95,7 +93,7 @@ KINDS: Mapping[str, Kind[Any, Any]] = {
 
 
 def kind_of(plan: P) -> Kind[P, Any]:
-    """Kind of run to which a plan belongs."""
+    """Kind to which a plan belongs."""
     return next(kind for kind in KINDS.values() if isinstance(plan, kind.plan))
 
 
@@ -106,8 +104,7 @@ def kept(folder: Path) -> Mapping[str, tuple[Any, Sequence[Block[Any]]]]:
 
 
 def unfinished(folder: Path) -> Iterator[str]:
-    """Yields a sentence for each run of the folder that has fewer blocks than its plan, because the run was broken off.
-    """
+    """One sentence for each run of the folder that has fewer blocks than its plan, because the run was broken off."""
     for name, (plan, seen) in kept(folder).items():
         if len(seen) < plan.blocks:
             yield f"{folder / KINDS[name].form.plan_file}: broken off after {len(seen)} of {plan.blocks} blocks"

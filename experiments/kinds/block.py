@@ -43,7 +43,7 @@ class Block(Generic[Observed]):
         return replace(self, runs=tuple(sorted(self.runs, key=lambda run: run.place)))
 
     def counting(self, limits: Limits) -> "Block[Observed]":
-        """Copy of the block without the runs during which other programs took too much processor time."""
+        """Copy of the block. Runs in which other programs took too much processor time are left out."""
         return replace(self, runs=tuple(run for run in self.runs if self.counts(run, limits)))
 
     def counts(self, run: Run[Observed], limits: Limits) -> bool:

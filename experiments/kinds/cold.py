@@ -27,8 +27,7 @@ its calls. ``PEER_RUN_S``: a process of a peer's client, without its calls. ``CA
 class ColdCell:
     """A setting with one client, the number of calls of a run, and the number of runs in a block.
 
-    A mean of few calls varies more than a mean of many calls, but a run of few calls is shorter. So a cell with few
-    calls has more runs.
+    A mean of few calls varies more, but its run is shorter. So a cell with few calls has more runs.
     """
 
     setting: Setting
@@ -46,7 +45,7 @@ class ColdPlan:
     blocks: int
     seed: int = 1
     warm_up_calls: int = 200
-    """Number of calls that warm up each server. These calls come before all runs, and do not count."""
+    """Number of calls that warm up each server before the first run."""
 
     def __post_init__(self) -> None:
         if not self.cells or len({(each.setting, each.calls) for each in self.cells}) != len(self.cells):
@@ -85,8 +84,8 @@ def _lasts_s(cell: ColdCell) -> float:
 
 @dataclass(frozen=True, slots=True)
 class ColdRow:
-    """Results of one cell in one block. Times are in microseconds. Each time is a mean over the runs in which all calls
-    were answered."""
+    """Results of one cell in one block. Times are in microseconds: means over the runs in which all calls were
+    answered."""
 
     block: int
     cell: ColdCell
@@ -101,7 +100,7 @@ class ColdRow:
     mean_us: float
     """Mean time of all calls of a run, including the first call."""
     with_connect_us: float
-    """Mean time of all calls of a run. The time of connecting is added to the time of the calls."""
+    """Mean time of all calls of a run, with the time of connecting added to the first call."""
 
 
 def rows(plan: ColdPlan, block: Block[ColdRun]) -> Iterator[ColdRow]:

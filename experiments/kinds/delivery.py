@@ -67,8 +67,8 @@ class Delivered:
     seconds: tuple[int, ...]
     """Number of received messages in each whole second after the first message."""
     timed: int
-    """Number of messages that the receiver timed; the first message does not count. 0 if the client sends without a
-    rate: then the receiver times only the first message."""
+    """Number of timed messages at the receiver, without the first message. 0 if the client sends without a rate: then
+    the receiver times only the first message."""
     answer_ns: int
     """Sum of times over the timed messages. Each time begins when the message arrives, and ends when its reply was
     sent."""
@@ -76,7 +76,7 @@ class Delivered:
     """Sum of times over the timed messages. Each time begins with the receive call, which waits for the message, and
     ends when the reply was sent."""
     answered: int
-    """Number of messages with a reply; the first message does not count. 0 for a pattern without replies."""
+    """Number of messages with a reply, without the first message. 0 for a pattern without replies."""
     response_ns: int
     """Sum of times over the answered messages. Each time begins with the send, and ends when the sender has the whole
     reply."""
@@ -84,7 +84,7 @@ class Delivered:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryRow:
-    """Results of one run in one block. A mean is None if there are no messages to compute the mean of."""
+    """Results of one run in one block. A mean is None if there are no messages."""
 
     block: int
     cell: DeliveryCell

@@ -1,9 +1,9 @@
 """Predictions for a sweep's arms: ``foretold.json`` in the sweep's folder, written before the first block.
 
-A prediction has the capacity, the throughput and the response time of a server under an arm's load. Numbers are rounded
-to six significant digits, so every machine computes an equal file. The file ends with a digest of its content. If the
-content was edited later, the file is refused. Left out: the runs that measured the service demands (their blocks are in
-a subfolder), and the method of a study's predictions.
+A prediction has the capacity, throughput and response time of a server under an arm's load. Numbers have six
+significant digits, so every machine computes an equal file. The file ends with a digest of its content. If the file was
+edited later, it is refused. Left out: the runs that measured the service demands (their blocks are in a subfolder), and
+the method of a study's predictions.
 """
 
 import math
@@ -30,8 +30,7 @@ class Foretold:
     workers: int
     """Number of workers of each server process in the queueing model."""
     cores: float
-    """Number of cores that the server can use. If the load runs on the same machine, the load takes some of the
-    machine's cores."""
+    """Number of cores for the server. If the load runs on the same machine, the load takes some cores."""
     processes: int
     capacity_hz: float
     """Largest possible throughput, for any load, in requests per second."""
@@ -41,8 +40,8 @@ class Foretold:
     """Throughput of a closed loop, in replies per second. For an open loop: the rate of the loop or the capacity, if
     smaller."""
     response_s: float
-    """For a closed loop, the mean response time. For an open loop, the 99th percentile of the response time, or inf if
-    the queue grows without end."""
+    """For a closed loop, the mean response time. For an open loop, the 99th percentile, or inf if the queue grows
+    without end."""
     useful_workers: int
     """Smallest number of workers that reaches 95 % of the best throughput, with the number of clients of the arm."""
     knee_clients: float
@@ -59,7 +58,7 @@ def text(foretold: Sequence[Foretold], written_at: str) -> str:
 
 
 def save(folder: Path, foretold: Sequence[Foretold], written_at: str) -> None:
-    """Writes ``foretold.json`` in ``folder``. Raises OSError if the file cannot be written."""
+    """Writes ``foretold.json`` in ``folder``. Raises OSError."""
     write_plan(folder, FORM, (written_at, tuple(foretold)))
 
 

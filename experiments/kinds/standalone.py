@@ -16,8 +16,7 @@ START_S = 0.8
 """Estimated time for the start of a server, in seconds."""
 
 IDLE_S_MAX = 250.0
-"""Longest observation of idle connections, in seconds. The limit is under 300 s, after which our servers close an idle
-connection."""
+"""Longest observation of idle connections, in seconds. Our servers close an idle connection after 300 s."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +72,8 @@ class HeldSeen:
 
     connections: int
     resident_mib: float
-    """Resident memory in MiB at the end of the observation. Memory that other processes share counts whole, so starts
-    and ends of other processes do not change this number."""
+    """Resident memory in MiB at the end of the observation. Shared pages count whole, so other processes do not change
+    this number."""
     threads: int
     cpu_ns: int
     """Processor time of the server during the observation, in nanoseconds."""

@@ -66,7 +66,7 @@ class StressPlan:
     kinds: tuple[StressKind, ...]
     final: tuple[FinalState, ...]
     connections: int
-    """Number of connections of each kind: so many requests of a kind are sent at the same time."""
+    """Number of requests of each kind that are sent at the same time, each on its own connection."""
     blocks: int
     """Number of blocks. Each block tests every server once."""
 

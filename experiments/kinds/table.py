@@ -2,10 +2,10 @@
 
 A **cell** is a server under a load of a given number of requests. A **start** is a server process. One process serves
 all cells with the same server options, number of connections and pinning. Since one server runs at a time, a table may
-have more servers than a block of a sweep. A table also shows two values that can be measured only if no other server
-runs: the server's share of the cores, and the server's memory under load. A block measures every cell once. The order
-of the starts is random, and so is the order of the cells of each start. A **ratio** compares pairs of cells. The value
-of a ratio in a block is the mean of the log-ratios of its pairs. Ratios are declared before the first block.
+have more servers than a sweep's block. A table also shows two values that can be measured only if no other server runs:
+the server's share of the cores, and its memory under load. A block measures every cell once. The starts are in random
+order, and so are the cells of each start. A **ratio** compares pairs of cells. A block's value of a ratio is the mean
+of the log-ratios of the pairs. Ratios are declared before the first block.
 """
 
 import random
@@ -17,8 +17,8 @@ from experiments.design.limits import BLOCKS_MAX
 from experiments.design.setting import Setting
 
 CLIENT = "c-http"
-"""Load program of the cells. The program ends after a given number of requests. The program reports the time of
-connecting as a separate value."""
+"""Load program of the cells. The program ends after a given number of requests. It reports the time of connecting
+separately."""
 
 SAMPLED_S = 0.1
 """Time in seconds between two readings of a server's processor time and memory."""
@@ -46,8 +46,7 @@ class Cell:
     setting: Setting
     requests: int
     pinned: bool = True
-    """True if the server runs on one core, and the load runs on another core. If False, server and load may use all
-    cores."""
+    """True if the server runs on one core, and the load on another core. If False, both may use all cores."""
 
     @property
     def warm_up(self) -> int:
@@ -79,8 +78,7 @@ class CellRatio:
 
 @dataclass(frozen=True, slots=True)
 class TablePlan:
-    """Plan of cells and ratios. Raises ValueError if the plan is invalid, for example if a ratio has a cell that is not
-    in the plan."""
+    """Plan of cells and ratios. Raises ValueError for an invalid plan, for example if a ratio has an unknown cell."""
 
     study: str
     part: str
@@ -147,7 +145,7 @@ class CellSeen:
     response_us: float
     """Mean response time, in µs. The time of connecting is included."""
     connect_us: float
-    """Mean time of connecting, in µs. The rest of ``response_us`` is the processing of the request."""
+    """Mean time of connecting, in µs. The rest of ``response_us`` is the processing."""
     received_bytes: int
     sent_bytes: int
     load_requests: int
@@ -163,7 +161,7 @@ class CellSeen:
     sampled_cpu_s: float
     """Processor time of the server from the first sample to the last sample."""
     cpu_samples: tuple[float, ...]
-    """Mean number of cores that the server used, from each sample to the next sample. The distances in time of the
-    samples are nearly equal."""
+    """Processor time of the server in each interval between two samples, as a share of one core. The intervals are
+    nearly equal."""
     memory_samples_mib: tuple[float, ...]
-    """Resident memory in MiB: one value for each value of ``cpu_samples``, read at the end of its interval."""
+    """Resident memory in MiB, read at the end of each interval of ``cpu_samples``."""
