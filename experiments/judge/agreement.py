@@ -75,7 +75,7 @@ class Agreement:
     pooled: Pooled | None
     """Joint values. None if fewer than two runs have an interval, or if the fingerprints of the runs differ."""
     apart: Mapping[int, tuple[str, ...]]
-    """For each run that differs from the first run: names of the sources that differ, by the run's index. Empty if all
+    """For each run that differs from the first run: names of the differing sources, by the run's index. Empty if all
     fingerprints are equal."""
 
 
@@ -103,7 +103,7 @@ def agreements(runs: Sequence[Judgement], sources: Sequence[Sources]) -> Iterato
 
 
 def _apart(comparison: Comparison, sources: Mapping[int, Sources]) -> dict[int, tuple[str, ...]]:
-    """For each run that differs from the first run: names of the sources of both arms that differ, by the run's index.
+    """For each run that differs from the first run: names of the differing sources of both arms, by the run's index.
 
     A run that equals the first run has no entry. A run without fingerprints counts as different.
     """

@@ -32,7 +32,7 @@ class OneOff:
     each_us: Estimate
     once_us: Estimate
     off_share: float
-    """Largest relative difference between the fitted mean and the measured mean, of all N. Both means are over the
+    """Largest relative difference between the fitted mean and the measured mean, over all N. Both means are over the
     blocks that measured this N."""
 
     def at(self, calls: float) -> float:

@@ -29,8 +29,8 @@ ACKNOWLEDGED_BYTES, CONNECTED_BYTES = 132.0, 1000.0
 send up to 40 ms late. ``CONNECTED_BYTES``: opening and closing a connection."""
 
 CHANCE = 4.0
-"""Allowed error of the number of arrivals of a Poisson process, in standard deviations. The error of 6 of 100,000 runs
-is larger by chance."""
+"""Allowed error of the number of arrivals of a Poisson process, in standard deviations. By chance, the error is larger
+in 6 of 100,000 runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +127,8 @@ def failed(sweep: Sweep, block: Block, arm: Arm) -> Iterator[Refusal]:
 def laws(limits: Limits, arm: Arm, seen: ArmSeen) -> Iterator[Refusal]:
     """Gate 6: a refusal if an arm's response times and think times do not add up to the time of its connections.
 
-    The sums must be equal, since a connection always either waits for a reply or thinks. The gate also refuses an arm
-    if the load client began a request, but never recorded this request.
+    The times must add up, since a connection always either waits for a reply or thinks. The gate also refuses an arm if
+    the load client began a request, but never recorded this request.
     """
     if seen.unrecorded:
         yield Refusal(6, f"{arm.name}: {seen.unrecorded} requests were begun and never recorded")

@@ -39,8 +39,8 @@ class Point:
     errors: int
     """Number of counted requests that got no valid reply."""
     effective: float
-    """Effective sample size. So many independent requests would estimate the 99th percentile as exactly as the arm's
-    requests do."""
+    """Effective sample size: a sample of this many independent requests would estimate the 99th percentile as exactly
+    as the arm's requests do."""
     server_cpu_us: Estimate | None
     """Processor time of the server for each request. None if no time was read."""
     load_share: float | None

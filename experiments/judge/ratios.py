@@ -46,11 +46,11 @@ class _Same:
 
 
 def last_results(most: int) -> Callable[[Callable[[*Ts], T]], Callable[[*Ts], T]]:
-    """Decorator that caches the last ``most`` results of a function, since several comparisons and figures need equal
-    results.
+    """Decorator that caches the last ``most`` results of a function, since several comparisons and figures use the same
+    result.
 
-    A caller must not change a result. Arguments that are sweeps, blocks, lists or tuples are compared by identity,
-    which is fast, and must not change. Other arguments are compared by value.
+    A caller must not change a result. Arguments that are sweeps, blocks, lists or tuples must not change either: they
+    are compared by identity, which is fast. Other arguments are compared by value.
     """
 
     def keeping(function: Callable[[*Ts], T]) -> Callable[[*Ts], T]:
@@ -189,8 +189,8 @@ def _spent_us(sweep: Sweep, block: Block, arm: int, spent_ns: Sequence[int]) -> 
 
 
 def _columns(block: Block, comparison: Comparison) -> tuple[Numbers, Numbers]:
-    """Two columns with one value for each slice: the sum of the compared times in ns, and the number of requests in
-    this sum.
+    """Two columns with one value for each slice: the sum of the compared times in the slice, in ns, and the number of
+    requests in this sum.
 
     The compared time is the response time, the server's processor time, or the time from a slice's start to its last
     reply.

@@ -2,10 +2,10 @@
 
 The unit is the block and not the request, because requests of one block are not independent. An arm is a server under a
 load. A comparison of two arms has one value in each block: the logarithm of a ratio. The interval of a comparison is
-Student's t interval of these values. A difference must also pass an exact sign-flip test. The test uses that the value
-of a block has either sign with the same probability if the two arms are equal (Fisher, "The Design of Experiments",
-1935, section 21). Holm's correction covers a family of tests, and the family is declared before the data is seen (Holm
-1979, "A simple sequentially rejective multiple test procedure").
+Student's t interval of these values. A difference must also pass an exact sign-flip test: if two arms are equal, each
+block's value is as likely to be positive as negative (Fisher, "The Design of Experiments", 1935, section 21). Holm's
+correction covers a family of tests. The family is declared before the data is seen (Holm 1979, "A simple sequentially
+rejective multiple test procedure").
 
 scipy loads a subpackage only when code uses the subpackage's name. So no module here imports a subpackage by name, and
 a command that judges nothing starts at once. Quantiles come from ``scipy.special``, since ``scipy.stats`` needs a
@@ -111,8 +111,7 @@ def positive_interval(values: Sequence[float], confidence: float) -> Estimate:
 
 
 def median_interval(values: Sequence[float], confidence: float) -> Estimate:
-    """Median of independent values, with an interval between two of the values. Raises ValueError if there are no
-    values.
+    """Median of independent values, with an interval between two of the values. Raises ValueError for no values.
 
     The interval goes from the k-th least value to the k-th greatest value. k is as large as the confidence allows, for
     any distribution of the values. At 95 %, the interval of ten values goes from the 2nd value to the 9th value. With
@@ -131,7 +130,8 @@ def median_interval(values: Sequence[float], confidence: float) -> Estimate:
 
 
 def ratio_interval(block_log_ratios: Sequence[float], confidence: float) -> Estimate:
-    """Ratio over blocks: the exponential of the mean log-ratio. The ends of the t interval are exponentiated too."""
+    """Ratio over blocks: the exponential of the mean log-ratio. The interval's ends are the exponentials of the t
+    interval's ends."""
     mean = mean_interval(block_log_ratios, confidence)
     value, low, high = (math.exp(log) if log < _LOG_MAX else math.inf for log in (mean.value, mean.low, mean.high))
     return Estimate(value, low, high, mean.n)
@@ -148,9 +148,9 @@ def sign_flip_p(values: Sequence[float]) -> float:
     """Two-sided p-value of the hypothesis that the mean is 0, by the exact sign-flip test.
 
     There are 2^n ways to give signs to the n values. The p-value is the share of these ways in which the sum is at
-    least as far from 0 as the sum of the values. For speed, each half of the values has its 2^(n ÷ 2) sums, and the
-    sorted sums are searched by bisection. The p-value is at least 2 ÷ 2^n. The p-value is 1 for fewer than two values,
-    and if a value is not finite. Raises ValueError for more values than ``BLOCKS_MAX``.
+    least as far from 0 as the sum of the values. For speed, only the 2^(n ÷ 2) sums of each half of the values are
+    computed; the sorted sums are counted by bisection. The p-value is at least 2 ÷ 2^n. The p-value is 1 for fewer than
+    two values, and if a value is not finite. Raises ValueError for more values than ``BLOCKS_MAX``.
     """
     if len(values) > BLOCKS_MAX:
         raise ValueError(f"{len(values)} blocks, allowed: up to {BLOCKS_MAX}")

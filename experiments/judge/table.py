@@ -184,7 +184,7 @@ def _log_ratios(blocks: Sequence[Block[CellSeen]], ratio: CellRatio, limits: Lim
 
 
 def _counts(limits: Limits, block: Block[CellSeen], run: Run[CellSeen]) -> bool:
-    """True if a cell counts in a block. Other programs did not take too much processor time, and the share of errors is
+    """True if a cell counts in a block: other programs did not take too much processor time, and the share of errors is
     within the limit of gate 4."""
     seen = run.seen
     asked = seen.load_requests + seen.errors

@@ -109,8 +109,8 @@ class Judged:
     whole: Estimate
     """Ratio of plain means over the blocks, with its interval. Plain means include every pause of the machine."""
     rulings: tuple[Ruling, ...]
-    """One ruling; for growth two: against 1, then against the ratio of the numbers of clients. Empty if the sweep has
-    no verdicts."""
+    """One ruling. For growth two rulings: against 1, then against the ratio of the numbers of clients. Empty if the
+    sweep has no verdicts."""
     refusals: tuple[Refusal, ...] = ()
     """Refusals by gates. If there is a refusal, the verdict is withheld."""
     dropped: Mapping[int, tuple[Refusal, ...]] = field(default_factory=dict)
@@ -139,8 +139,8 @@ class Judged:
 
     @property
     def is_settled(self) -> bool:
-        """True if more blocks would change nothing. The comparison is decided, or the load was so near its limit that
-        there can be no verdict on the server."""
+        """True if the comparison needs no more blocks: it is decided, or the load was so near its limit that there can
+        be no verdict on the server."""
         return self.decided or bool(self.together)
 
     @property
@@ -166,7 +166,7 @@ class Judged:
 
     @property
     def by_less_than_5(self) -> bool:
-        """True if the first ruling is a difference of less than 5 % (``is_small``)."""
+        """True if the first ruling says that the difference is less than 5 % (``is_small``)."""
         return bool(self.rulings) and self.is_small(self.rulings[0])
 
     def is_small(self, ruling: Ruling) -> bool:

@@ -27,7 +27,7 @@ its calls. ``PEER_RUN_S``: a process of a peer's client, without its calls. ``CA
 class ColdCell:
     """A setting with one client, the number of calls of a run, and the number of runs in a block.
 
-    A mean of few calls varies more, but its run is shorter. So a cell with few calls has more runs.
+    A run of few calls is shorter, but its mean varies more. So a cell with few calls has more runs.
     """
 
     setting: Setting

@@ -1,4 +1,5 @@
-"""Delivery runs: a new server receives messages. When the server ends, the server reports their number and their times.
+"""Delivery runs: a new server receives messages. At its end, the server reports the number and the times of the
+messages.
 
 A **cell** is a setting and the number of seconds for which its client sends. Each run has a new server, so the server's
 report is on the messages of one run only. The functions are pure.
@@ -62,7 +63,7 @@ class DeliveryPlan:
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """What the receiver and the sender report on one run. Times are sums in nanoseconds."""
+    """Reports of the receiver and the sender on one run. Times are sums in nanoseconds."""
 
     seconds: tuple[int, ...]
     """Number of received messages in each whole second after the first message."""

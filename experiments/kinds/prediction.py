@@ -35,10 +35,10 @@ class Foretold:
     capacity_hz: float
     """Largest possible throughput, for any load, in requests per second."""
     limit: str
-    """Bottleneck: the resource that limits the capacity. ``gil``, ``cores`` or ``workers``."""
+    """Bottleneck, the resource that limits the capacity: ``gil``, ``cores`` or ``workers``."""
     throughput_hz: float
-    """Throughput of a closed loop, in replies per second. For an open loop: the rate of the loop or the capacity, if
-    smaller."""
+    """Throughput of a closed loop, in replies per second. For an open loop, the smaller of the loop's rate and the
+    capacity."""
     response_s: float
     """For a closed loop, the mean response time. For an open loop, the 99th percentile, or inf if the queue grows
     without end."""

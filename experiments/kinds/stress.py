@@ -19,7 +19,8 @@ START_S, ANSWERED_HZ, READ_HZ = 1.0, 8000.0, 5000.0
 
 @dataclass(frozen=True, slots=True)
 class StressKind:
-    """A request for the keys ``first_id`` to ``first_id + keys − 1``, sent ``per_key`` times for each key."""
+    """A kind of request. The request is sent ``per_key`` times for each key from ``first_id`` to ``first_id + keys −
+    1``."""
 
     name: str
     request: str

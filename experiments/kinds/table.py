@@ -162,6 +162,6 @@ class CellSeen:
     """Processor time of the server from the first sample to the last sample."""
     cpu_samples: tuple[float, ...]
     """Processor time of the server in each interval between two samples, as a share of one core. The intervals are
-    nearly equal."""
+    nearly equally long."""
     memory_samples_mib: tuple[float, ...]
     """Resident memory in MiB, read at the end of each interval of ``cpu_samples``."""
