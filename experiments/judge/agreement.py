@@ -11,18 +11,17 @@ are pure.
   the interval uses Student's t with k − 1 degrees of freedom. The variance of the mean is always 1 ÷ the sum of the
   weights. If tau² is over 0, the formula of Hartung and Knapp gives the same variance. If tau² is 0, their formula may
   give a smaller variance; 1 ÷ the sum of the weights is then the lower limit of Röver, Knapp and Friede (2015).
-- The prediction interval contains the true ratio of a further run with a probability of 95 %. The prediction interval
-  is by Higgins, Thompson and Spiegelhalter ("A re-evaluation of random-effects meta-analysis", Journal of the Royal
-  Statistical Society A 172, 2009, section 3.2), with k − 2 degrees of freedom. The 95 % are approximate: if tau is
-  at most the standard errors of the runs' means, the probability is about 90 % (by a simulation here, and by Partlett
-  and Riley 2017).
+- The 95 % prediction interval, for the true ratio of a further run, is by Higgins, Thompson and Spiegelhalter ("A
+  re-evaluation of random-effects meta-analysis", Journal of the Royal Statistical Society A 172, 2009, section 3.2),
+  with k − 2 degrees of freedom. The 95 % are approximate: if tau is at most the standard errors of the runs' means, the
+  probability is about 90 % (by a simulation here, and by Partlett and Riley 2017).
 - With few runs, the estimate of tau may be 0 although the runs differ. So tau also has an upper limit, at a confidence
   of 95 %, by a Q profile (Viechtbauer, "Confidence intervals for the amount of heterogeneity in meta-analysis",
   Statistics in Medicine 26, 2007).
 
-Two runs give a mean with an interval, but no tau and no prediction interval. An arm is a server under a load. The
-fingerprint of an arm has the digests of its sources. Runs are joined only if each arm of the comparison has the same
-fingerprint in all runs. If fingerprints differ, the result names the sources that differ, and has no joint values.
+Two runs give a mean with an interval, but no tau and no prediction interval. The fingerprint of an arm has the digests
+of its sources. Runs are joined only if each arm of the comparison has the same fingerprint in all runs. If fingerprints
+differ, the result names the sources that differ, and has no joint values.
 """
 
 import math
@@ -198,7 +197,7 @@ def tau_squared(values: Sequence[float], variances: Sequence[float], squares: fl
     variance.
 
     The sum is ``sum((value - mean)**2 / (variance of the value + variance between runs))``. The default of ``squares``
-    is k − 1, which is the expected sum for k values. If ``squares`` is a low quantile of chi-squared, the result is an
+    is k − 1, the expected sum for k values. If ``squares`` is a low quantile of chi-squared, the result is an
     upper limit of the variance between runs.
     """
     seen, within = np.asarray(values, dtype=np.float64), np.maximum(variances, _LEAST)

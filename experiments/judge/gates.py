@@ -271,7 +271,7 @@ def _stand_against(limits: Limits, one: Estimate, other: Estimate) -> bool:
     """True if the interval ``one`` contradicts the interval ``other`` in one of two ways.
 
     - ``one`` lies wholly under 1, and ``other`` lies wholly over 1.
-    - ``one`` lies inside 0.95 to 1.05, and ``other`` lies wholly outside of 0.95 to 1.05.
+    - ``one`` lies inside 0.95 to 1.05, and ``other`` lies wholly outside.
     """
     low, high = limits.equivalent_low, limits.equivalent_high
     sides = one.high < 1 < other.low

@@ -1,11 +1,11 @@
 """Statistics over blocks: intervals, tests, and the number of blocks that a decision needs. The functions are pure.
 
-The unit is the block and not the request, because requests of one block are not independent. An arm is a server under a
-load. A comparison of two arms has one value in each block: the logarithm of a ratio. The interval of a comparison is
-Student's t interval of these values. A difference must also pass an exact sign-flip test: if two arms are equal, each
-block's value is as likely to be positive as negative (Fisher, "The Design of Experiments", 1935, section 21). Holm's
-correction covers a family of tests. The family is declared before the data is seen (Holm 1979, "A simple sequentially
-rejective multiple test procedure").
+The unit is the block and not the request, because requests of one block are not independent. A comparison of two arms
+has one value in each block: the logarithm of a ratio. The interval of a comparison is Student's t interval of these
+values. A difference must also pass an exact sign-flip test: if two arms are equal, each block's value is as likely to
+be positive as negative (Fisher, "The Design of Experiments", 1935, section 21). Holm's correction covers a family of
+tests. The family is declared before the data is seen (Holm 1979, "A simple sequentially rejective multiple test
+procedure").
 
 scipy loads a subpackage only when code uses the subpackage's name. So no module here imports a subpackage by name, and
 a command that judges nothing starts at once. Quantiles come from ``scipy.special``, since ``scipy.stats`` needs a

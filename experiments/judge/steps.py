@@ -1,9 +1,9 @@
 """Steps of a curve: the mean latency of each arm ÷ the mean latency of the arm before, over the same blocks.
 
-An arm is a server under a load. A claim that latency rises, falls or stays equal concerns every step, and not only the
-ends of the curve: a curve may first fall, and still end above its beginning. A step uses the untrimmed means of two
-arms. A block is left out of a step if a gate refuses one of the two arms. Holm's correction covers the steps of one
-curve. Left out: the verdict on a claim; a study decides the verdict from the steps. The functions are pure.
+A claim that latency rises, falls or stays equal concerns every step, and not only the ends of the curve: a curve may
+first fall, and still end above its beginning. A step uses the untrimmed means of two arms. A block is left out of a
+step if a gate refuses one of the two arms. Holm's correction covers the steps of one curve. Left out: the verdict on a
+claim; a study decides the verdict from the steps. The functions are pure.
 """
 
 import math

@@ -356,8 +356,7 @@ def _judged(sweep: Sweep, one: Values, rulings: tuple[Ruling, ...]) -> Judged:
 
 
 def _without_small(judged: Mapping[str, Judged]) -> dict[str, Judged]:
-    """Judgements after gate 20: if an effect is smaller than the difference between equal arms, the effect is
-    INCONCLUSIVE.
+    """Judgements after gate 20: an effect that is smaller than the difference between equal arms is INCONCLUSIVE.
 
     The equal arms are an A/A pair with the transport of one of the effect's arms. A pair is used if its verdict is a
     difference, or if the halves of its blocks contradict each other (gate 5). Of several such pairs, the pair whose

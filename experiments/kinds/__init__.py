@@ -59,7 +59,7 @@ class Kind(Generic[P, S]):
     seen: type[S]
     """Type of the observation of one place of the plan."""
     program: str | None = None
-    """Load program that must be built for the kind. None if no program is needed."""
+    """Load program that must be built for the kind, or None."""
 
     @property
     def form(self) -> Form[P, Block[S]]:

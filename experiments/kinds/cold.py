@@ -70,8 +70,8 @@ class ColdPlan:
         return self.blocks * (BLOCK_S + sum(map(_lasts_s, self.cells)))
 
     def order(self, number: int) -> tuple[int, ...]:
-        """Indices in ``cells``, one for each run of block ``number``, in random order. If a cell has several runs in a
-        block, its index occurs several times."""
+        """Indices in ``cells``, one for each run of block ``number``, in random order. A cell with several runs occurs
+        several times."""
         places = [place for place in range(len(self.cells)) for _ in range(self.cells[place].runs)]
         random.Random(f"{self.seed}/cold/{number}").shuffle(places)
         return tuple(places)
@@ -100,7 +100,7 @@ class ColdRow:
     mean_us: float
     """Mean time of all calls of a run, including the first call."""
     with_connect_us: float
-    """Mean time of all calls of a run, with the time of connecting added to the first call."""
+    """Mean time of all calls of a run, including the time of connecting."""
 
 
 def rows(plan: ColdPlan, block: Block[ColdRun]) -> Iterator[ColdRow]:

@@ -45,7 +45,7 @@ class Foretold:
     useful_workers: int
     """Smallest number of workers that reaches 95 % of the best throughput, with the number of clients of the arm."""
     knee_clients: float
-    """Number of clients of a closed loop. With more clients than this number, requests wait in a queue."""
+    """Number of clients in a closed loop: with more clients, requests wait in a queue."""
 
 
 Written = tuple[str, tuple[Foretold, ...]]
