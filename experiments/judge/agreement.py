@@ -1,27 +1,27 @@
 """Agreement: the joint result of several whole runs of one sweep, from different hours, for each headline comparison.
 
-The ratios of two runs differ by more than one run's interval allows. So the model is one of random effects: the true
-log-ratio of each run is drawn from a distribution over runs, whose standard deviation is tau. The functions are pure.
+The ratios of two runs differ by more than the interval of one run allows. So the model has random effects: each run has
+its own true log-ratio, drawn from one distribution. The standard deviation of this distribution is tau. The functions
+are pure.
 
 - The estimate of tau² is by Paule and Mandel ("Consensus values and weighting factors", Journal of Research of the NBS
   87, 1982).
 - The interval of the mean is by Hartung and Knapp ("On tests of the overall treatment effect in meta-analysis with
-  normally distributed responses", Statistics in Medicine 20, 2001) and by Sidik and Jonkman (2002). The interval uses
-  Student's t with k − 1 degrees of freedom, for k runs. The variance of the mean is always 1 ÷ the sum of the weights.
-  If tau² is over 0, this value is the variance of Hartung and Knapp. If tau² is 0, the variance of Hartung and Knapp
-  may be less than this value, which is the lower limit of Röver, Knapp and Friede (2015).
-- The prediction interval contains the true ratio of a further run with a probability of 95 %. The prediction interval
-  is by Higgins, Thompson and Spiegelhalter ("A re-evaluation of random-effects meta-analysis", Journal of the Royal
-  Statistical Society A 172, 2009, section 3.2), with k − 2 degrees of freedom. The 95 % are approximate: if tau is no
-  larger than the standard errors of the runs' means, the probability is some 90 % (by a simulation here, and by
-  Partlett and Riley 2017).
-- The estimate of tau may be 0 although a few runs differ. So tau also has an upper limit, at a confidence of 95 %, by a
-  Q profile (Viechtbauer, "Confidence intervals for the amount of heterogeneity in meta-analysis", Statistics in
-  Medicine 26, 2007).
+  normally distributed responses", Statistics in Medicine 20, 2001) and by Sidik and Jonkman (2002). For k runs,
+  the interval uses Student's t with k − 1 degrees of freedom. The variance of the mean is always 1 ÷ the sum of the
+  weights. If tau² is over 0, the formula of Hartung and Knapp gives the same variance. If tau² is 0, their formula may
+  give a smaller variance; 1 ÷ the sum of the weights is then the lower limit of Röver, Knapp and Friede (2015).
+- The 95 % prediction interval, for the true ratio of a further run, is by Higgins, Thompson and Spiegelhalter ("A
+  re-evaluation of random-effects meta-analysis", Journal of the Royal Statistical Society A 172, 2009, section 3.2),
+  with k − 2 degrees of freedom. The 95 % are approximate: if tau is at most the standard errors of the runs' means, the
+  probability is about 90 % (by a simulation here, and by Partlett and Riley 2017).
+- With few runs, the estimate of tau may be 0 although the runs differ. So tau also has an upper limit, at a confidence
+  of 95 %, by a Q profile (Viechtbauer, "Confidence intervals for the amount of heterogeneity in meta-analysis",
+  Statistics in Medicine 26, 2007).
 
-Two runs have a mean with an interval, but no tau and no prediction interval. An arm is a server under a load. Runs are
-joined only if both arms of the comparison have equal fingerprints in all runs. If fingerprints differ, the result names
-the differing sources, and has no joint values.
+Two runs give a mean with an interval, but no tau and no prediction interval. The fingerprint of an arm has the digests
+of its sources. Runs are joined only if each arm of the comparison has the same fingerprint in all runs. If fingerprints
+differ, the result names the sources that differ, and has no joint values.
 """
 
 import math
@@ -47,13 +47,13 @@ NO_FINGERPRINT = "a fingerprint is missing"
 
 @dataclass(frozen=True, slots=True)
 class Pooled:
-    """Joint values of all runs. For two runs only ``ratio`` is given, and the other values are None."""
+    """Joint values of all runs. For only two runs, ``tau``, ``tau_high`` and ``predicted`` are None."""
 
     ratio: Estimate
     """Mean ratio of the runs, with its interval: the exponential of the weighted mean of the runs' log-ratios."""
     tau: float | None
-    """Standard deviation of the log-ratio from run to run, beyond the deviation that the differences between blocks
-    explain."""
+    """Standard deviation of the true log-ratio from run to run. The random differences between blocks are not included.
+    """
     tau_high: float | None
     """Upper limit of ``tau``, at a confidence of 95 %."""
     predicted: tuple[float, float] | None
@@ -70,18 +70,18 @@ class Agreement:
     decided: int
     """Number of runs that decided the comparison."""
     contradictions: tuple[tuple[int, int], ...]
-    """Pairs of runs that contradict each other (``contradict``), as pairs of the runs' indices."""
+    """Pairs of runs that contradict each other (``contradict``). A run is given as its index, from 0."""
     pooled: Pooled | None
-    """Joint values. None if fewer than two runs have an interval, or if the runs are of several versions."""
+    """Joint values. None if fewer than two runs have an interval, or if the fingerprints of the runs differ."""
     apart: Mapping[int, tuple[str, ...]]
-    """Names of the sources that differ between a run and the first run, by the index of the run. Empty for runs of one
-    version."""
+    """For each run that differs from the first run: names of the differing sources, by the run's index. Empty if all
+    fingerprints are equal."""
 
 
 def agreements(runs: Sequence[Judgement], sources: Sequence[Sources]) -> Iterator[Agreement]:
-    """Agreements of the runs of one sweep: one for each comparison of the family ``headline`` with a value in any run.
+    """Yields one agreement for each comparison of the family ``headline`` that has a value in at least one run.
 
-    ``sources`` has the fingerprint of each run, in the order of the runs.
+    ``runs`` are runs of one sweep. ``sources`` has the fingerprints of each run, in the same order.
     """
     for comparison in runs[0].sweep.comparisons:
         if comparison.family != "headline":
@@ -102,9 +102,9 @@ def agreements(runs: Sequence[Judgement], sources: Sequence[Sources]) -> Iterato
 
 
 def _apart(comparison: Comparison, sources: Mapping[int, Sources]) -> dict[int, tuple[str, ...]]:
-    """Names of the sources of both arms that differ between a run and the first run, by the index of the run.
+    """For each run that differs from the first run: names of the differing sources of both arms, by the run's index.
 
-    A run without a difference has no entry. A run without fingerprints counts as different.
+    A run that equals the first run has no entry. A run without fingerprints counts as different.
     """
     arms = [comparison.above.setting, comparison.below.setting]
     (_, first), *others = sources.items()
@@ -113,7 +113,7 @@ def _apart(comparison: Comparison, sources: Mapping[int, Sources]) -> dict[int, 
 
 
 def _of_runs(judged: Sequence[Judged]) -> Pooled | None:
-    """Joint values of the runs that have values of two blocks or more. None for fewer than two of these runs."""
+    """Joint values of the runs that have values of two blocks or more. None if there are fewer than two such runs."""
     logs = [list(each.log_ratios.values()) for each in judged if len(each.log_ratios) > 1]
     if len(logs) < 2:
         return None
@@ -142,12 +142,13 @@ def pooled(values: Sequence[float], variances: Sequence[float]) -> Pooled:
 
 
 _LEAST = 1e-18
-"""Least variance of a run's mean, so that a run whose blocks are all equal has a finite weight."""
+"""Least variance of a run's mean. Without this limit, a run with equal values in all blocks would get an infinite
+weight."""
 
 
 def with_deviation(of: Judgement, earlier: Sequence[EarlierRun]) -> Judgement:
-    """A copy of the judgement, in which each comparison with enough earlier runs has the deviation between these
-    runs."""
+    """Copy of the judgement. If a comparison has enough earlier runs, its field ``between`` has the deviation between
+    these runs."""
     judged = {
         name: replace(one, between=between)
         for name, one in of.judged.items()
@@ -157,10 +158,10 @@ def with_deviation(of: Judgement, earlier: Sequence[EarlierRun]) -> Judgement:
 
 
 def deviation(runs: Sequence[EarlierRun], name: str) -> Deviation | None:
-    """Standard deviation of the true log-ratio of the comparison ``name``, between runs of one version.
+    """Standard deviation of the true log-ratio of the comparison ``name`` between runs of the same version.
 
-    Every version with two runs or more counts. The degrees of freedom are the number of runs minus the number of
-    versions. None for fewer than ``SPREAD_FROM`` degrees of freedom.
+    Only versions with two runs or more count. The degrees of freedom are the number of these runs minus the number of
+    these versions. None for fewer than ``SPREAD_FROM`` degrees of freedom.
     """
     versions: dict[str, list[EarlierRun]] = {}
     for run in runs:
@@ -171,7 +172,7 @@ def deviation(runs: Sequence[EarlierRun], name: str) -> Deviation | None:
     freedom = number - len(groups)
     if freedom < SPREAD_FROM:
         return None
-    # each log-ratio minus the mean of its version, as if all versions had one mean
+    # each log-ratio minus the mean of its version: then every version has the mean 0
     means = [float(np.average([r.log for r in of], weights=[1 / max(r.variance, _LEAST) for r in of])) for of in groups]
     values = [each.log - mean for of, mean in zip(groups, means, strict=True) for each in of]
     variances = [each.variance for of in groups for each in of]
@@ -192,11 +193,12 @@ def _over_s(runs: Sequence[EarlierRun]) -> float:
 
 
 def tau_squared(values: Sequence[float], variances: Sequence[float], squares: float | None = None) -> float:
-    """Variance between runs at which the weighted sum of squares equals ``squares``. 0 if the sum is always smaller.
+    """Variance between runs at which a weighted sum of squares equals ``squares``. 0 if the sum is smaller at every
+    variance.
 
     The sum is ``sum((value - mean)**2 / (variance of the value + variance between runs))``. The default of ``squares``
-    is k − 1, the expected sum for k values. With a low quantile of chi-squared as ``squares``, the result is the upper
-    limit of the variance between runs.
+    is k − 1, the expected sum for k values. If ``squares`` is a low quantile of chi-squared, the result is an
+    upper limit of the variance between runs.
     """
     seen, within = np.asarray(values, dtype=np.float64), np.maximum(variances, _LEAST)
     expected = len(seen) - 1 if squares is None else squares
@@ -214,13 +216,13 @@ def tau_squared(values: Sequence[float], variances: Sequence[float], squares: fl
 
 
 _ROUNDING = 1e-9
-"""Relative step that exceeds the rounding errors of a weighted sum of squares."""
+"""Relative step that is larger than the rounding errors of a weighted sum of squares."""
 
 
 def differences(one: Sweep, other: Sweep) -> str:
-    """Differences of two sweeps, in words. Seeds do not count. Empty for equal sweeps.
+    """Differences of two sweeps, in words. Seeds are not compared. Empty for equal sweeps.
 
-    For sweeps of two studies, or of two parts of one study, the words are only the names of the studies or parts.
+    If the sweeps are of two studies, or of two parts of one study, only the names of the studies or parts are given.
     """
     names = (field.name for field in fields(Sweep) if field.compare and field.name != "seed")
     pairs = {name: (getattr(one, name), getattr(other, name)) for name in names}
@@ -236,8 +238,8 @@ def differences(one: Sweep, other: Sweep) -> str:
 
 
 def _named(here: Mapping[str, Comparison], there: Mapping[str, Comparison]) -> str:
-    """Words on the comparisons that differ between two sweeps: the number of these comparisons, and the name of the
-    first. If all comparisons are equal, the words say that the order differs."""
+    """Text on the comparisons that differ between two sweeps: their number, and the name of one of them. If all
+    comparisons are equal, the text says that their order differs."""
     names = [name for name in {**here, **there} if here.get(name) != there.get(name)]
     many = f"{len(names)} comparison{'s' * (len(names) > 1)}"
     return f"{many}, such as {names[0]}" if names else "the order of comparisons"

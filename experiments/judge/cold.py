@@ -1,10 +1,10 @@
 """One-off costs of cold runs: the mean time of N calls is a + b ÷ N. Each call costs a, and a run pays b once.
 
-In a cold run a new client process makes N calls. Each block has a mean time for each N. Least squares on 1 ÷ N give a
-and b for each block. The intervals are Student's t over the blocks' values. A block with answers for fewer than two N
-has no fit. The first call and connecting are timed separately, so that b is also measured directly (``paid_once``). The
-fitted b and the measured b should agree. Runs in which other programs took the cores are left out, by the rule for
-rounds of a sweep. The rule ignores the measured times. The functions are pure.
+In a cold run a new client process makes N calls. Each block has a mean time for each N. A least-squares fit on 1 ÷ N
+gives a and b of each block. The intervals are Student's t intervals over the blocks' values. If a block has answers for
+only one N, the block has no fit. The first call and connecting are also timed separately. These times give b directly
+(``paid_once``), and should agree with the fitted b. A run in which other programs took the cores is left out, by the
+same rule as a round of a sweep. The rule ignores the measured times. The functions are pure.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,31 +26,31 @@ CONFIDENCE = 0.95
 class OneOff:
     """Fit of a call's mean time in runs of N calls: ``mean(N) = each_us + once_us ÷ N``. Intervals are over blocks.
 
-    ``each_us`` is the time of a later call, and ``once_us`` the extra time that a run needs once.
+    ``each_us`` is the time of a later call. ``once_us`` is the extra time that each run needs once.
     """
 
     each_us: Estimate
     once_us: Estimate
     off_share: float
-    """Largest relative difference, at any N, between the fitted mean and the measured mean. Both are over the blocks
-    with this N."""
+    """Largest relative difference between the fitted mean and the measured mean, over all N. Both means are over the
+    blocks that measured this N."""
 
     def at(self, calls: float) -> float:
-        """Fitted mean time of a call, in µs, in a run of this number of calls."""
+        """Fitted mean time of a call, in µs, in a run of ``calls`` calls."""
         return self.each_us.value + self.once_us.value / calls
 
 
 @dataclass(frozen=True, slots=True)
 class ColdJudged:
-    """Rows of the cold runs, without the runs in which other programs took the cores."""
+    """Rows of the cold runs. Runs in which other programs took the cores are left out."""
 
     rows: Sequence[ColdRow] = ()
     is_whole: bool = True
-    """True if all planned blocks were measured. With fewer blocks no claim of a study is decided."""
+    """True if all planned blocks were measured. If False, a study decides no claim."""
 
 
 def judged(plan: ColdPlan, blocks: Sequence[Block[ColdRun]], limits: Limits = LIMITS) -> ColdJudged:
-    """Rows of the cold runs, one for each cell and block, without the runs in which other programs took the cores."""
+    """Rows of the cold runs, one for each cell and block. Runs in which other programs took the cores are left out."""
     found = tuple(row for block in blocks for row in rows(plan, block.counting(limits)))
     return ColdJudged(found, len(blocks) >= plan.blocks)
 
@@ -58,8 +58,8 @@ def judged(plan: ColdPlan, blocks: Sequence[Block[ColdRun]], limits: Limits = LI
 def cell_interval(values: Sequence[ColdRow], cell: ColdCell, name: str) -> Estimate | None:
     """Geometric mean of one column of a cell's rows, over the blocks. ``name`` is the column, such as ``connect_us``.
 
-    The mean is geometric, since times are positive, and a few times are far larger than the others. None without
-    values.
+    The mean is geometric because times are positive, and a few times are far longer than the others. None if the cell
+    has no row.
     """
     return geometric_interval((getattr(row, name) for row in values if row.cell == cell), CONFIDENCE)
 
@@ -67,8 +67,8 @@ def cell_interval(values: Sequence[ColdRow], cell: ColdCell, name: str) -> Estim
 def paid_once(values: Sequence[ColdRow], setting: Setting, with_connect: bool) -> Estimate | None:
     """Measured time that a cold run needs only once: the time of the first call minus the mean time of a later call.
 
-    ``with_connect`` adds the time of connecting. A block has cells with several numbers of calls, and the block's value
-    is the mean over these cells. None if no run has a second call.
+    If ``with_connect`` is true, the time of connecting is added. A block has cells with several numbers of calls; the
+    block's value is the mean over these cells. None if no run has a second call.
     """
     by_block: dict[int, list[float]] = {}
     for row in values:
@@ -81,8 +81,8 @@ def paid_once(values: Sequence[ColdRow], setting: Setting, with_connect: bool) -
 def one_off(values: Sequence[ColdRow], setting: Setting, with_connect: bool) -> OneOff | None:
     """Fits a + b ÷ N to the mean times of one setting's runs of N calls. None if no block has two different N.
 
-    With ``with_connect`` the mean times include the time of connecting. Use ``with_connect`` for a client program that
-    connects inside its first timed call.
+    If ``with_connect`` is true, the mean times include the time of connecting, as for a client program that connects
+    inside its first timed call.
     """
     by_block: dict[int, dict[int, float]] = {}
     for row in values:
@@ -93,8 +93,8 @@ def one_off(values: Sequence[ColdRow], setting: Setting, with_connect: bool) -> 
 
 
 def fit(blocks: Sequence[Mapping[int, float]]) -> OneOff | None:
-    """Fits a + b ÷ N to each block by least squares. A block is given as a mean time in µs for each number N of calls.
-    None if no block has two different N."""
+    """Fits a + b ÷ N to each block by least squares. Each block maps a number of calls N to a mean time in µs. None if
+    no block has two different N."""
     usable = [block for block in blocks if len(block) > 1]
     if not usable:
         return None

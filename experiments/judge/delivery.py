@@ -1,10 +1,10 @@
 """Delivery runs, over blocks: means with intervals, and ratios of two cells that ran in the same blocks.
 
 In a delivery run a client sends messages, and the receiving server reports the messages and their times. A cell is a
-setting and the duration of the sending. In each block a cell has one run, which gives one value. Runs in which other
-programs took the cores are left out, by the rule for rounds of a sweep. The interval of a ratio is Student's t on the
-logarithms. Two cells differ if the interval excludes 1, and Holm's p over the family of ratios is under the level. A
-statement on several ratios at once uses intervals at Bonferroni's level. The functions are pure.
+setting and the duration of the sending. In each block a cell has one run, which gives one value. A run in which other
+programs took the cores is left out, by the same rule as a round of a sweep. The interval of a ratio is Student's t
+interval of the logarithms. Two cells differ if the interval excludes 1, and Holm's p over the family of ratios is under
+the level. A statement on several ratios at once uses wider intervals, at Bonferroni's level. The functions are pure.
 """
 
 import math
@@ -25,14 +25,14 @@ Value = Callable[[DeliveryRow], float | None]
 
 @dataclass(frozen=True, slots=True)
 class DeliveryRatio:
-    """Ratio of the values of two cells, above ÷ below, over the blocks that have values of both cells."""
+    """Ratio of the values of two cells, above ÷ below. Only blocks that have values of both cells count."""
 
     above: Setting
     below: Setting
     ratio: Estimate
     together: Estimate
-    """The ratio with a wider interval, at Bonferroni's level. With a probability of 95 %, the intervals of the family's
-    ratios contain all true ratios at once."""
+    """The same ratio with a wider interval, at Bonferroni's level. With a probability of 95 %, all such intervals of
+    the family contain their true ratios."""
     p_holm: float
     """p of the sign-flip test, after Holm's correction over the family."""
 
@@ -44,15 +44,15 @@ class DeliveryRatio:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryJudged:
-    """Rows of the delivery runs, without the runs in which other programs took the cores."""
+    """Rows of the delivery runs. Runs in which other programs took the cores are left out."""
 
     rows: Sequence[DeliveryRow] = ()
     is_whole: bool = True
-    """True if all planned blocks were measured. With fewer blocks no claim of a study is decided."""
+    """True if all planned blocks were measured. If False, a study decides no claim."""
 
 
 def judged(plan: DeliveryPlan, blocks: Sequence[Block[Delivered]], limits: Limits = LIMITS) -> DeliveryJudged:
-    """Rows of the blocks' runs, without runs in which other programs took the cores."""
+    """Rows of the blocks' runs. Runs in which other programs took the cores are left out."""
     found = tuple(row for block in blocks for row in rows(plan, block.counting(limits)))
     return DeliveryJudged(found, len(blocks) >= plan.blocks)
 
@@ -68,7 +68,7 @@ def ratios(
 ) -> tuple[DeliveryRatio, ...]:
     """Ratio of ``value`` for each pair of settings: first setting ÷ second setting. Holm's correction covers all pairs.
 
-    A pair without a block that has both settings gets no ratio, but counts in the correction.
+    If no block has both settings of a pair, the pair has no ratio. The correction still counts this pair.
     """
     seen = []
     for pair in pairs:

@@ -1,10 +1,10 @@
 """Gates: checks of the collected data that can withhold a verdict. The functions are pure.
 
-Twenty rules guard a conclusion. By construction no sweep can break ten of the rules: ``experiments/README.md`` lists
-these rules with the reasons. Nine rules are gates with the numbers of the rules, and rule 14 is a note. A gate checks
-the arms of a comparison; an arm is a server under a load. A refusal concerns only the comparisons of the refused arms.
-If a gate refuses one block, the block is left out (``block_refusals``). If a gate refuses all blocks together, the
-verdict is withheld.
+Twenty rules guard a conclusion (``experiments/README.md``). The code is so built that no sweep can break ten of the
+rules. Nine rules are gates, and a gate has the number of its rule. Rule 14 is a note. A gate checks the arms of a
+comparison; an arm is a server under a load. A refusal of an arm concerns only the comparisons with this arm. If a gate
+refuses one block, the block is left out (``block_refusals``). If a gate refuses all blocks together, the verdict is
+withheld.
 """
 
 import math
@@ -25,12 +25,12 @@ from experiments.peers import PEER_CLIENT
 from experiments.results.observed import ALL, FAILED, ArmSeen, Block
 
 ACKNOWLEDGED_BYTES, CONNECTED_BYTES = 132.0, 1000.0
-"""Bytes on the wire besides a request and its reply. ``ACKNOWLEDGED_BYTES``: the two TCP acknowledgements, which Linux
-delays by 40 ms. ``CONNECTED_BYTES``: the opening and the closing of a connection."""
+"""Bytes on the wire besides a request and its reply. ``ACKNOWLEDGED_BYTES``: two TCP acknowledgements, which Linux may
+send up to 40 ms late. ``CONNECTED_BYTES``: opening and closing a connection."""
 
 CHANCE = 4.0
-"""Allowed error of the number of arrivals of a Poisson process, in standard deviations. By chance, 6 of 100,000 runs
-have a larger error."""
+"""Allowed error of the number of arrivals of a Poisson process, in standard deviations. By chance, the error is larger
+in 6 of 100,000 runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Refusal:
     gate: int
     """Number of the gate."""
     said: str
-    """Sentence with the measured value, and usually with the allowed value."""
+    """Sentence with the measured value. Most sentences also have the allowed value."""
 
 
 NAMES = {
@@ -53,12 +53,12 @@ NAMES = {
     8: "arrivals do not follow the declared process",
     20: "the difference is smaller than between equal arms",
 }
-"""Reason of each gate's refusals in a few words, by the gate's number. Gate 13 is missing, since it refuses no
-comparison. ``points`` applies gate 13 to percentiles."""
+"""Reason of a gate's refusals in a few words, by the gate's number. Gate 13 is missing because it refuses no
+comparison: ``points`` uses gate 13 to leave out percentiles."""
 
 
 def block_refusals(sweep: Sweep, block: Block, comparison: Comparison) -> Iterator[Refusal]:
-    """Refusals because of which a block is left out of a comparison. Empty if the block counts."""
+    """Refusals of one block for one comparison. If there is a refusal, the block is left out of the comparison."""
     for arm in (comparison.above, comparison.below):
         yield from arm_refusals(sweep, block, arm)
     yield from wire_differs(sweep, block, comparison)
@@ -66,7 +66,7 @@ def block_refusals(sweep: Sweep, block: Block, comparison: Comparison) -> Iterat
 
 @last_results(2048)
 def arm_refusals(sweep: Sweep, block: Block, arm: Arm) -> tuple[Refusal, ...]:
-    """Refusals of an arm in a block. With a refusal, the block is left out of every comparison of the arm."""
+    """Refusals of one arm in one block. With a refusal, the block is left out of every comparison with this arm."""
     seen = block.arms[sweep.places[arm]]
     return (
         *nothing_changed(sweep, block, arm),
@@ -79,8 +79,8 @@ def arm_refusals(sweep: Sweep, block: Block, arm: Arm) -> tuple[Refusal, ...]:
 
 
 def wire_differs(sweep: Sweep, block: Block, comparison: Comparison) -> Iterator[Refusal]:
-    """Gate 2: a refusal if the arms differ in bytes per request, although no factor that differs may change the
-    bytes."""
+    """Gate 2: a refusal if the arms have different numbers of bytes per request, but differ in no factor that may
+    change the bytes."""
     if any(FACTORS[name].wire for name in comparison.differ):
         return
     arms = (comparison.above, comparison.below)
@@ -92,8 +92,7 @@ def wire_differs(sweep: Sweep, block: Block, comparison: Comparison) -> Iterator
 
 
 def nothing_changed(sweep: Sweep, block: Block, arm: Arm) -> Iterator[Refusal]:
-    """Gate 3: a refusal for each declared factor of an arm that had no effect. The factor's own check decides
-    (``Factor.fault``)."""
+    """Gate 3: a refusal for each declared factor of an arm that had no effect. ``Factor.fault`` checks the effect."""
     seen = block.arms[sweep.places[arm]]
     server = block.servers[sweep.servers.index(arm.server)] if block.servers else None
     watched = Watched(
@@ -119,7 +118,7 @@ def errors(limits: Limits, arm: Arm, seen: ArmSeen) -> Iterator[Refusal]:
 
 
 def failed(sweep: Sweep, block: Block, arm: Arm) -> Iterator[Refusal]:
-    """Gate 4: a refusal if an arm has windows in which no client could connect."""
+    """Gate 4: a refusal if an arm has a window in which no client could connect."""
     fates = ratios.column(block.slices.fate)[ratios.column(block.slices.arm) == sweep.places[arm]]
     if number := int((fates == FAILED).sum()):
         yield Refusal(4, f"{arm.name}: in {number} of {len(fates)} windows no client could connect")
@@ -128,8 +127,8 @@ def failed(sweep: Sweep, block: Block, arm: Arm) -> Iterator[Refusal]:
 def laws(limits: Limits, arm: Arm, seen: ArmSeen) -> Iterator[Refusal]:
     """Gate 6: a refusal if an arm's response times and think times do not add up to the time of its connections.
 
-    The times must add up, since a connection always waits for a reply or thinks. The gate also refuses an arm if the
-    load client began a request, but never recorded the request.
+    The times must add up, since a connection always either waits for a reply or thinks. The gate also refuses an arm if
+    the load client began a request, but never recorded this request.
     """
     if seen.unrecorded:
         yield Refusal(6, f"{arm.name}: {seen.unrecorded} requests were begun and never recorded")
@@ -142,12 +141,12 @@ def laws(limits: Limits, arm: Arm, seen: ArmSeen) -> Iterator[Refusal]:
 
 def rate_off(limits: Limits, arm: Arm, seen: ArmSeen) -> Iterator[Refusal]:
     """Gate 7: a refusal if the rate of an open loop, over all windows, differs from the declared rate by over 2 %. For
-    Poisson arrivals, the allowed error is larger by the random error of the number of arrivals."""
+    Poisson arrivals, a larger difference is allowed, since the number of arrivals is random."""
     declared = sum(window.rate_hz or 0.0 for window in seen.windows)
     if not declared:
         return
     sent = sum(window.sent_hz for window in seen.windows)
-    poisson = arm.setting["arrivals"] == "poisson" and arm.setting["client"] != PEER_CLIENT  # a peer has constant gaps
+    poisson = arm.setting["arrivals"] == "poisson" and arm.setting["client"] != PEER_CLIENT  # a peer sends regularly
     due = max(1.0, declared * sum(window.duration_s for window in seen.windows) / len(seen.windows))
     chance = CHANCE / math.sqrt(due) if poisson else 0.0
     if abs(sent / declared - 1) > limits.rate_share + chance:
@@ -165,8 +164,8 @@ def arrivals(arm: Arm, seen: ArmSeen) -> Iterator[Refusal]:
 def halves_contradict(sweep: Sweep, blocks: Sequence[Block], comparison: Comparison) -> Iterator[Refusal]:
     """Gate 5: a refusal if the ratio in the first halves of the blocks contradicts the ratio in the second halves.
 
-    Each ratio has an interval over blocks. The ratios contradict each other if their intervals lie on two sides of 1,
-    or if one interval lies inside 0.95 to 1.05, and the other interval lies wholly outside.
+    Each of the two ratios has an interval over the blocks. ``_stand_against`` says when two intervals contradict each
+    other.
     """
     halves: tuple[list[float], list[float]] = ([], [])
     for block in blocks:
@@ -188,7 +187,7 @@ def halves_contradict(sweep: Sweep, blocks: Sequence[Block], comparison: Compari
 
 def load_share(sweep: Sweep, blocks: Sequence[Block], arm: Arm) -> float | None:
     """Share of one core that the load of an arm used during the arm's slices or windows (gate 7). None if the load's
-    processor time is unknown. The share alone refuses nothing."""
+    processor time is unknown."""
     spent = active = 0
     for block in blocks:
         own = ratios.of_arm(sweep, block, sweep.places[arm])
@@ -198,11 +197,10 @@ def load_share(sweep: Sweep, blocks: Sequence[Block], arm: Arm) -> float | None:
 
 
 def limiting_load(sweep: Sweep, blocks: Sequence[Block], comparison: Comparison) -> float | None:
-    """Share of one core that the load of a comparison used, if the share is over 80 % in a closed loop (gate 7).
-    Otherwise None.
+    """Larger of the two arms' load shares, if the larger share is over 80 % of a core (gate 7). Otherwise None.
 
-    Over 80 %, client and server together determine response times and rates. None also for an A/A pair, which does not
-    judge a server, and for a comparison of processor times, which only the server determines.
+    Open loops do not count. Over 80 %, response times and rates depend on client and server together. None also for an
+    A/A pair, which does not judge a server, and for a comparison of processor times, which depend only on the server.
     """
     if comparison.kind == "same" or comparison.measure == "cpu":
         return None
@@ -212,10 +210,10 @@ def limiting_load(sweep: Sweep, blocks: Sequence[Block], comparison: Comparison)
 
 
 def is_load_limited(sweep: Sweep, blocks: Sequence[Block], arm: Arm) -> bool:
-    """True if client and server together determine the times of an arm (gate 7).
+    """True if the times of an arm depend on client and server together (gate 7).
 
-    In a closed loop, the load took over 80 % of its core. An unknown share counts as under 80 %. In an open loop, the
-    sends were too late (``_is_late``).
+    In a closed loop: the load took over 80 % of its core. An unknown share counts as under 80 %. In an open loop: the
+    sends were too late in some block (``_is_late``).
     """
     if arm.setting["rate_hz"] is None:
         return (load_share(sweep, blocks, arm) or 0.0) > sweep.limits.load_share
@@ -224,8 +222,8 @@ def is_load_limited(sweep: Sweep, blocks: Sequence[Block], arm: Arm) -> bool:
 
 
 def _is_late(limits: Limits, seen: ArmSeen) -> bool:
-    """True if sends of an open loop were too late (gate 7). In some window, the 99th percentile of the lateness is over
-    a tenth of the 99th percentile of the response times."""
+    """True if sends of an open loop were too late (gate 7): in some window, the 99th percentile of the lateness was
+    over a tenth of the 99th percentile of the block's response times."""
     response_us = seen.answered[ALL].times.distribution().p99_us
     late_us = [window.late_us_p99 for window in seen.windows if window.late_us_p99 is not None]
     return response_us is not None and bool(late_us) and max(late_us) > limits.late_share * response_us
@@ -240,7 +238,7 @@ def far_end(of: Estimate) -> float:
 def too_small(of: Estimate, against: float, end: float) -> Refusal | None:
     """Gate 20: a refusal if the effect ``of`` ÷ ``against`` is smaller than the largest difference between equal arms.
 
-    ``end`` is the largest difference, as a log-ratio. None for an effect of ``end`` or more.
+    ``end`` is this largest difference, as a log-ratio. The result is None if the effect is not smaller.
     """
     if abs(math.log(of.value / against)) >= end:
         return None
@@ -251,8 +249,8 @@ def too_small(of: Estimate, against: float, end: float) -> Refusal | None:
 def wire_bytes(sweep: Sweep, block: Block, arm: Arm) -> float:
     """Bytes of a request on the wire: the 10th percentile over slices. 0 if no bytes were read.
 
-    The loopback's counter has the traffic of all programs. Other programs can only add bytes, so that a low percentile
-    is the least disturbed.
+    The bytes are from the loopback's counter, which also counts the traffic of other programs. Their traffic only adds
+    bytes, so a low percentile is disturbed least.
     """
     own = ratios.of_arm(sweep, block, sweep.places[arm])
     requests, carried = ratios.column(block.slices.requests)[own], ratios.column(block.slices.wire_bytes)[own]
@@ -261,11 +259,8 @@ def wire_bytes(sweep: Sweep, block: Block, arm: Arm) -> float:
 
 
 def _window_bytes(sweep: Sweep, block: Block, arm: Arm) -> float:
-    """Number of bytes per request by which two arms may differ in windows, because of connecting and of late
-    acknowledgements.
-
-    0 for a sweep in slices.
-    """
+    """Number of bytes per request by which two arms may differ in windows. The reasons are connections and late
+    acknowledgements. 0 for a sweep in slices."""
     requests = ratios.column(block.slices.requests)[ratios.of_arm(sweep, block, sweep.places[arm])]
     if isinstance(sweep.turns, Slices) or not requests.any():
         return 0.0
@@ -273,10 +268,10 @@ def _window_bytes(sweep: Sweep, block: Block, arm: Arm) -> float:
 
 
 def _stand_against(limits: Limits, one: Estimate, other: Estimate) -> bool:
-    """True if the intervals ``one`` and ``other`` contradict each other in one of two ways.
+    """True if the interval ``one`` contradicts the interval ``other`` in one of two ways.
 
-    - ``one`` lies wholly under 1, and ``other`` wholly over 1.
-    - ``one`` lies inside 0.95 to 1.05, and ``other`` wholly outside.
+    - ``one`` lies wholly under 1, and ``other`` lies wholly over 1.
+    - ``one`` lies inside 0.95 to 1.05, and ``other`` lies wholly outside.
     """
     low, high = limits.equivalent_low, limits.equivalent_high
     sides = one.high < 1 < other.low

@@ -1,9 +1,9 @@
 """Points: the values of one arm over the blocks, for figures and tables. The functions are pure.
 
-An arm is a server under a load. A point has means, percentiles and processor time. A mean is the geometric mean of the
-blocks' means. Its interval is Student's t over the logarithms of these means, and so lies above 0. Percentiles come
-from the histograms of all blocks together. A percentile is given only if ten or more independent requests lie beyond
-the percentile (gate 13).
+An arm is a server under a load. A point has a mean, percentiles and processor time. The mean is the geometric mean of
+the blocks' means. The interval of the mean is Student's t interval of the logarithms, and so lies above 0. Percentiles
+come from the histograms of all blocks together. A percentile is given only if ten or more independent requests lie
+beyond the percentile (gate 13).
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,33 +33,33 @@ class Point:
     request: str
     mean_us: Estimate | None
     """Geometric mean, over the blocks, of the mean response time in a block. None if no request was answered. The mean
-    of a block is over all counted requests of the block: no slow request is trimmed."""
+    in a block includes all counted requests: no slow request is trimmed."""
     times: Times
     """Histogram of the response times of all blocks."""
     errors: int
     """Number of counted requests that got no valid reply."""
     effective: float
-    """Effective sample size: the number of independent requests that would estimate the 99th percentile as exactly as
-    the arm's requests do."""
+    """Effective sample size: a sample of this many independent requests would estimate the 99th percentile as exactly
+    as the arm's requests do."""
     server_cpu_us: Estimate | None
     """Processor time of the server for each request. None if no time was read."""
     load_share: float | None
     """Share of one core that the load used. None if the load's program does not report processor time."""
     lost_share: float
-    """Mean share, over the blocks, of the arm's slices that were not kept, for example because a reply came late."""
+    """Share of the arm's slices that were not kept, for example because a reply came late: the mean over the blocks."""
     load_limited: bool
-    """True if the load was near its limit, so that client and server together determine the latency (gate 7)."""
+    """True if the load was near its limit, so that the latency depends on client and server together (gate 7)."""
     windows: int
     """Number of windows of the arm in all blocks. 0 in a sweep of slices."""
     starved_clients: int
-    """Number of starved connections, summed over all windows. A starved connection got no reply: in a closed loop in
-    the window, in an open loop in the whole run."""
+    """Number of starved connections, summed over all windows. A starved connection got no reply in the window of a
+    closed loop, or in the whole run of an open loop."""
     refusals: tuple[Refusal, ...]
-    """Refusals of the arm by gates, in all blocks. Equal refusals are given once."""
+    """Refusals of the arm by gates, in all blocks. Equal refusals occur only once."""
 
     @property
     def starved_each(self) -> float:
-        """Mean number of connections that got no reply in a window's load. 0 without windows."""
+        """Mean number of starved connections in a window. 0 if the arm has no windows."""
         return self.starved_clients / self.windows if self.windows else 0.0
 
     def percentile_us(self, percent: float) -> float | None:
@@ -109,8 +109,8 @@ def _point(sweep: Sweep, blocks: Sequence[Block], arm: Arm, request: str) -> Poi
 
 
 def stages(sweep: Sweep, blocks: Sequence[Block], arm: Arm) -> Mapping[str, Sequence[StageSummary]]:
-    """Summaries of the stages of an arm's requests, by request type and for ``all``. A type has one summary for each
-    block whose servers wrote a timeline."""
+    """Summaries of the stages of an arm's requests, by request type and for ``all`` types. A type has one summary for
+    each block whose servers wrote a timeline."""
     found: dict[str, list[StageSummary]] = {}
     for block in blocks:
         for name, summary in block.arms[sweep.places[arm]].stages.items():

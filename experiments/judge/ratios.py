@@ -1,10 +1,11 @@
 """Value of a comparison in a block: the typical ratio over pairs of slices, and the ratio of plain means.
 
 An arm is a server under a load. A slice is a short load of one arm. A group is a set of arms that are measured one
-after another: in an appearance of a group, each arm has one slice. Two slices of one appearance are a pair. The typical
-ratio is the trimmed mean of the pairs' log-ratios. A pause of the machine changes few pairs, which the trimmed mean
-leaves out. A plain mean includes pauses, since it also counts slices whose last reply came late. A round in which other
-programs took the cores is left out for all arms. The rule for rounds ignores the measured times (``left_out``).
+after another. In each appearance of a group, each arm has one slice. Two slices of one appearance are a pair. The
+typical ratio is the trimmed mean of the pairs' log-ratios. A pause of the machine changes few pairs, and the trimmed
+mean leaves these pairs out. A plain mean includes pauses, since it also counts slices whose last reply came late. A
+round in which other programs took the cores is left out for all arms. This rule ignores the measured times
+(``left_out``).
 """
 
 import math
@@ -29,8 +30,8 @@ T = TypeVar("T")
 
 
 class _Same:
-    """Key of a cache for one object. Two keys are equal only if they have the identical object. A key keeps its object
-    alive, so that no later object gets the same id."""
+    """Key of a cache for one object. Two keys are equal only if both keep the identical object. The key keeps the
+    object alive, so no later object can get the same id."""
 
     __slots__ = ("it",)
 
@@ -45,11 +46,11 @@ class _Same:
 
 
 def last_results(most: int) -> Callable[[Callable[[*Ts], T]], Callable[[*Ts], T]]:
-    """Decorator that caches the last ``most`` results of a function, since several comparisons and figures use each
+    """Decorator that caches the last ``most`` results of a function, since several comparisons and figures use the same
     result.
 
-    A caller must not change a result. Sweeps, blocks, lists and tuples are compared by identity, which takes no time.
-    These arguments must not change. Other arguments are compared by value.
+    A caller must not change a result. Arguments that are sweeps, blocks, lists or tuples must not change either: they
+    are compared by identity, which is fast. Other arguments are compared by value.
     """
 
     def keeping(function: Callable[[*Ts], T]) -> Callable[[*Ts], T]:
@@ -78,16 +79,16 @@ def column(values: Sequence[int]) -> npt.NDArray[np.int64]:
 def is_robbed_block(limits: Limits, block: Block) -> bool:
     """True if other programs took too much processor time in over half of a block's rounds.
 
-    A sweep may repeat such a block once, and then the second attempt counts. The report marks such a block if the block
-    counts.
+    A sweep may measure such a block once more, and then the second attempt counts. If such a block counts, the report
+    marks the block.
     """
     robbed = [limits.robbed(each.lost_ticks, each.duration_s, block.cores) for each in block.rounds]
     return 2 * sum(robbed) > len(robbed)
 
 
 def used(limits: Limits, block: Block, fates: tuple[int, ...] = (KEPT,)) -> npt.NDArray[np.bool_]:
-    """Mask of the slices with one of ``fates``, in rounds that did not lose too much time to other programs. By
-    default the mask has the slices that can be in pairs, which are the kept slices."""
+    """Mask of the slices that have one of ``fates``, and are not in a round that is left out. By default, the mask has
+    the kept slices: only kept slices can be in pairs."""
     counting = ~_left_out(limits, block)
     counting &= np.logical_or.reduce([column(block.slices.fate) == fate for fate in fates])
     return counting
@@ -100,9 +101,8 @@ def of_arm(sweep: Sweep, block: Block, arm: int) -> npt.NDArray[np.bool_]:
 
 
 def used_whole(limits: Limits, block: Block) -> npt.NDArray[np.bool_]:
-    """Mask of the slices that count in plain means: slices with the fate KEPT or ANSWERED_LATE, in rounds that did not
-    lose too much time to other programs.
-    """
+    """Mask of the slices that count in plain means. Such a slice has the fate KEPT or ANSWERED_LATE, and is not in a
+    round that is left out."""
     return used(limits, block, (KEPT, ANSWERED_LATE))
 
 
@@ -115,7 +115,7 @@ def lost_share(block: Block, arm: int) -> float:
 
 @last_results(64)
 def _left_out(limits: Limits, block: Block) -> npt.NDArray[np.bool_]:
-    """Mask of the slices in rounds that are left out, because the rounds lost too much time to other programs."""
+    """Mask of the slices in rounds that are left out because other programs took too much processor time."""
     numbers = left_out(limits, block.rounds, block.cores)
     found: npt.NDArray[np.bool_] = np.isin(column(block.slices.round), list(numbers))
     found.flags.writeable = False
@@ -124,8 +124,8 @@ def _left_out(limits: Limits, block: Block) -> npt.NDArray[np.bool_]:
 
 @last_results(64)
 def pair_log_ratios(sweep: Sweep, block: Block, comparison: Comparison) -> tuple[Numbers, npt.NDArray[np.int64]]:
-    """Two arrays: the log-ratio and the round of each pair of slices of the block. A pair has one slice of each arm. A
-    pair is left out if one of its slices has no counted request."""
+    """Two arrays with one element for each pair of slices of the block: the log-ratio of the pair, and the number of
+    its round. A pair has one slice of each arm. A slice without a counted request is in no pair."""
     totals, counts = _columns(block, comparison)
     appearances, counting = column(block.slices.appearance), (totals > 0) & (counts > 0)
     arms = (sweep.places[arm] for arm in (comparison.above, comparison.below))
@@ -137,8 +137,7 @@ def pair_log_ratios(sweep: Sweep, block: Block, comparison: Comparison) -> tuple
 
 
 def typical(sweep: Sweep, block: Block, comparison: Comparison) -> float | None:
-    """Typical log-ratio of a block: the trimmed mean of the log-ratios of its pairs. None for a block without pairs of
-    slices with counted requests."""
+    """Typical log-ratio of a block: the trimmed mean of the log-ratios of its pairs. None if the block has no pair."""
     log_ratios, _ = pair_log_ratios(sweep, block, comparison)
     return trimmed_mean(log_ratios.tolist(), sweep.limits.trimmed) if len(log_ratios) else None
 
@@ -146,8 +145,8 @@ def typical(sweep: Sweep, block: Block, comparison: Comparison) -> float | None:
 def whole(sweep: Sweep, block: Block, comparison: Comparison) -> float | None:
     """Logarithm of the ratio of two plain means in a block: one mean for each arm. No slow request is trimmed.
 
-    The means are over the appearances of a group that has both arms, and include requests that were answered late. None
-    if an arm has no counted request.
+    The means include requests that were answered late. Only appearances of a group that has both arms count. None if an
+    arm has no counted request.
     """
     totals, counts = _columns(block, comparison)
     arms, appearances = column(block.slices.arm), column(block.slices.appearance)
@@ -172,18 +171,18 @@ def arm_mean_us(sweep: Sweep, block: Block, arm: int, request: str) -> float | N
 
 
 def arm_cpu_us(sweep: Sweep, block: Block, arm: int) -> float | None:
-    """Processor time of the server for each request of an arm in a block, in µs. None if no time was read."""
+    """Processor time of the server in µs per request of an arm in a block. None if no time was read."""
     return _spent_us(sweep, block, arm, block.slices.server_cpu_ns)
 
 
 def arm_load_us(sweep: Sweep, block: Block, arm: int) -> float | None:
-    """Processor time of the clients for each request of an arm in a block, in µs. None if no time was read."""
+    """Processor time of the clients in µs per request of an arm in a block. None if no time was read."""
     return _spent_us(sweep, block, arm, block.slices.client_cpu_ns)
 
 
 def _spent_us(sweep: Sweep, block: Block, arm: int, spent_ns: Sequence[int]) -> float | None:
-    """Processor time for each request of an arm, in µs, from the column ``spent_ns`` of the slices. None if no time was
-    read."""
+    """Processor time in µs per request of an arm. ``spent_ns`` has the processor time of each slice. None if no time
+    was read."""
     chosen = of_arm(sweep, block, arm)
     requests = int(column(block.slices.requests)[chosen].sum())
     own_ns = float(column(spent_ns)[chosen].sum())
@@ -191,7 +190,8 @@ def _spent_us(sweep: Sweep, block: Block, arm: int, spent_ns: Sequence[int]) -> 
 
 
 def _columns(block: Block, comparison: Comparison) -> tuple[Numbers, Numbers]:
-    """Two columns over slices: the sum of the compared time in a slice, in ns, and the number of requests in this sum.
+    """Two columns with one value for each slice: the sum of the compared times in the slice, in ns, and the number of
+    requests in this sum.
 
     The compared time is the response time, the server's processor time, or the time from a slice's start to its last
     reply.

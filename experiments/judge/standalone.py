@@ -1,8 +1,8 @@
 """Servers without a load: start-up time, memory and idle processor time, with intervals over repetitions.
 
-Intervals are Student's t over the values of the repetitions, which are blocks. The three quantities are never negative.
-So their intervals begin at 0 or above. The memory that connections add is a difference, whose interval may begin under
-0. The functions are pure.
+Each repetition is a block. Intervals are Student's t intervals of the repetitions' values. Start-up time, memory and
+processor time are never negative, so their intervals begin at 0 or above. The memory that connections add is a
+difference, so its interval may begin under 0. The functions are pure.
 """
 
 from collections.abc import Sequence
@@ -21,10 +21,10 @@ class Holding:
     connections: int
     resident_mib: Estimate
     added_mib: Estimate
-    """Resident memory with the connections minus resident memory without connections, of one process in each
-    repetition. 0 for no connections."""
+    """Resident memory with the connections minus resident memory without connections, of the same process. 0 for no
+    connections."""
     idle_share: Estimate
-    """Share of a core that the server took while no requests came."""
+    """Share of a core that the server used while no requests came."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,16 +34,16 @@ class LoneJudged:
     server: LoneServer
     ready_ms: Estimate
     holding: tuple[Holding, ...]
-    """Values for each number of connections, ascending. The first values are those without connections."""
+    """Values for each number of connections, ascending. The first number is 0."""
 
     def with_connections(self, connections: int) -> Holding | None:
-        """Values with this number of connections. None if the server was not observed with this number."""
+        """Values for ``connections`` connections. None if the server was not observed with this number."""
         return next((each for each in self.holding if each.connections == connections), None)
 
 
 @dataclass(frozen=True, slots=True)
 class StandaloneJudged:
-    """Result of a measurement of standalone servers, in the plan's order of servers. Empty without repetitions."""
+    """Means of all servers, in the plan's order. Empty without repetitions."""
 
     servers: tuple[LoneJudged, ...] = ()
 

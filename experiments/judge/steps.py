@@ -1,9 +1,9 @@
 """Steps of a curve: the mean latency of each arm ÷ the mean latency of the arm before, over the same blocks.
 
-An arm is a server under a load. A claim that latency rises, falls or stays concerns every step, and not only the ends
-of the curve: a curve that falls first may end above its beginning. A step uses untrimmed means of two arms. A block is
-left out of a step if a gate refuses one of the two arms. Holm's correction covers the steps of one curve. Left out: the
-verdict on a claim, which a study makes from the steps. The functions are pure.
+A claim that latency rises, falls or stays equal concerns every step, and not only the ends of the curve: a curve may
+first fall, and still end above its beginning. A step uses the untrimmed means of two arms. A block is left out of a
+step if a gate refuses one of the two arms. Holm's correction covers the steps of one curve. Left out: the verdict on a
+claim; a study decides the verdict from the steps. The functions are pure.
 """
 
 import math
@@ -41,20 +41,20 @@ class Step:
     def verdict(self, judgement: Judgement) -> Verdict:
         """Verdict on the step. INCONCLUSIVE if the sweep has no verdicts at its number of blocks.
 
-        A step is FLAT only if its interval contains 1 and lies inside 0.95 to 1.05.
+        A step is FLAT only if the interval lies inside 0.95 to 1.05, and contains 1.
         """
         verdict = ruled(OF_GROWTH, self.ratio, self.p_holm, judgement.sweep.level, judgement.sweep.limits)
         is_open = judgement.look is None or (verdict is Verdict.FLAT and not self.ratio.low <= 1 <= self.ratio.high)
         return Verdict.INCONCLUSIVE if is_open else verdict
 
     def is_small(self, limits: Limits) -> bool:
-        """True if the interval lies inside 0.95 to 1.05. The interval need not contain 1."""
+        """True if the interval lies inside 0.95 to 1.05. The interval may exclude 1."""
         return limits.equivalent_low < self.ratio.low and self.ratio.high < limits.equivalent_high
 
 
 def steps(judgement: Judgement, arms: Sequence[Arm]) -> tuple[Step, ...]:
-    """Steps of the curve through ``arms``: from each arm to the next arm. A step is left out if no block has values of
-    both arms."""
+    """Steps of the curve through ``arms``: from each arm to the next arm. If no block has values of both arms, the step
+    is left out."""
     pairs = list(pairwise(arms))
     logs = [[*mean_log_ratios(judgement, (above, ALL), (below, ALL)).values()] for below, above in pairs]
     p_values = holm([sign_flip_p(each) for each in logs])
@@ -66,10 +66,10 @@ def steps(judgement: Judgement, arms: Sequence[Arm]) -> tuple[Step, ...]:
 
 
 def mean_log_ratios(judgement: Judgement, above: tuple[Arm, str], below: tuple[Arm, str]) -> dict[int, float]:
-    """Log-ratio of two mean latencies in each block, by the block's number. ``above`` and ``below`` each name an arm
-    and a request type.
+    """Log-ratio of two mean latencies in each block, by the block's number. ``above`` and ``below`` are each an arm and
+    a request type.
 
-    A block is missing if a gate refuses one of the two arms in that block.
+    If a gate refuses one of the two arms in a block, the block is left out.
     """
     sweep, found = judgement.sweep, {}
     for block in judgement.blocks:

@@ -18,7 +18,7 @@ TOTAL = "TOTAL"
 
 @dataclass(frozen=True, slots=True)
 class StressRow:
-    """Row of one kind of request on one server, or of all kinds together, with the columns of JMeter's summary.
+    """Row of one kind of request on one server, or of all kinds together. The columns are as in JMeter's summary.
     Intervals are over the repetitions. A KB has 1024 bytes."""
 
     server: Setting
@@ -33,7 +33,7 @@ class StressRow:
 
 @dataclass(frozen=True, slots=True)
 class StressJudged:
-    """Result of a stress test: rows for a table, and numbers of keys with a right and a wrong final state."""
+    """Result of a stress test: the rows, and the numbers of keys with a right and with a wrong final state."""
 
     plan: StressPlan
     rows: tuple[StressRow, ...]
@@ -48,7 +48,8 @@ class StressJudged:
 
 
 def judged(plan: StressPlan, blocks: Sequence[Block[StressSeen]], limits: Limits = LIMITS) -> StressJudged:
-    """Judges the blocks of a stress test. A server has a row for each kind of request, and a last row ``TOTAL``."""
+    """Judges the blocks of a stress test. A server has a row for each kind of request, and a last row ``TOTAL`` for all
+    kinds."""
     rows: list[StressRow] = []
     seen = [[run.seen for run in block.by_place().runs] for block in blocks]
     right, wrong = dict.fromkeys(plan.servers, 0), dict.fromkeys(plan.servers, 0)
@@ -63,11 +64,11 @@ def judged(plan: StressPlan, blocks: Sequence[Block[StressSeen]], limits: Limits
 
 
 def _row(server: Setting, kind: str, runs: Sequence[Sequence[KindSeen]], confidence: float) -> StressRow:
-    """Row of one kind of request, or of several kinds together. Rates are over the time from the first send of these
-    kinds to the last reply."""
+    """Row of one kind of request, or of several kinds together. A rate is over the time from the first send to the last
+    reply of these kinds."""
     rates: list[list[float]] = []
     for kinds in runs:
-        answered = [each for each in kinds if each.requests]  # a kind without an answer has no beginning and no end
+        answered = [each for each in kinds if each.requests]  # a kind without an answer has no times
         began_ns = min((each.began_ns for each in answered), default=0)
         lasted_s = (max((each.ended_ns for each in answered), default=0) - began_ns) / 1e9
         requests, received, sent = (

@@ -1,14 +1,14 @@
 """Cells of a table: every quantity of a cell with its interval over blocks, and the verdicts on the declared ratios.
 
-A cell is a server under a load of a given number of requests. A ratio compares a quantity of pairs of cells. The unit
-is the block. In a block the value of a ratio is the mean of its pairs' log-ratios. A ratio is LESS or MORE if its
-interval excludes 1 and Holm's p of the exact sign-flip test, over the declared family, is under the level. A ratio is
-EQUIVALENT if it is not LESS or MORE, and its interval lies inside 0.95 to 1.05. If the load was near its limit, a ratio
-of times or rates is never EQUIVALENT, since the load determines a part of the ratio. A verdict needs values of
+A cell is a server under a load of a given number of requests. A ratio compares one quantity of pairs of cells. The unit
+is the block: in a block, the value of a ratio is the mean of its pairs' log-ratios. A ratio is LESS or MORE if its
+interval excludes 1, and Holm's p of the exact sign-flip test is under the level. Holm's correction covers the declared
+family. A ratio is EQUIVALENT if it is not LESS or MORE, and its interval lies inside 0.95 to 1.05. If the load was near
+its limit, a ratio of times or rates also depends on the load, and is never EQUIVALENT. A verdict needs values of
 ``BLOCKS_MIN`` blocks.
 
-A cell is left out of a block if other programs took the cores, or if it has more errors than gate 4 allows. The rule on
-other programs is the rule for the rounds of a sweep, and ignores the measured values. The functions are pure.
+A cell is left out of a block if other programs took the cores, or if the cell has more errors than gate 4 allows. The
+rule on other programs is the rule for the rounds of a sweep, and ignores the measured values. The functions are pure.
 """
 
 import math
@@ -24,7 +24,7 @@ from experiments.kinds.block import Block, Run
 from experiments.kinds.table import Cell, CellRatio, CellSeen, TablePlan
 
 SAMPLES_MIN = 5
-"""Smallest number of samples of a cell with which the largest sample is reported."""
+"""Smallest number of samples of a cell for which the largest sample is reported."""
 
 
 def _rate_kb(of: int, seen: CellSeen) -> float:
@@ -33,8 +33,8 @@ def _rate_kb(of: int, seen: CellSeen) -> float:
 
 
 def _mean_share(seen: CellSeen) -> float:
-    """Mean share of a core that the server used, over the time of the samples. With fewer than two samples, over the
-    whole load."""
+    """Mean share of a core that the server used between the first and the last sample. With fewer than two samples:
+    over the whole load."""
     return seen.sampled_cpu_s / seen.sampled_s if seen.sampled_s else seen.server_cpu_s / seen.load_s
 
 
@@ -68,13 +68,13 @@ QUANTITIES: Mapping[str, Callable[[Block[CellSeen], CellSeen], float | None]] = 
 samples.
 
 ``cpu_us`` is the server's processor time for each request. Percentages of processor time are of one core; percentages
-of memory are of the machine's memory. A KB has 1024 bytes, as in ``ab``. The mean of processor samples is weighted by
-their lengths, and is never over the largest sample.
+of memory are of the machine's memory. A KB has 1024 bytes, as in ``ab``. In the mean of processor samples, longer
+samples have more weight; the mean is never over the largest sample.
 """
 
 OF_THE_LOAD = frozenset(
     {
-        "cpu_percent",  # processor time a request × requests a second
+        "cpu_percent",  # processor time per request × requests per second
         "total_s",
         "response_ms",
         "received_kb_s",
@@ -84,8 +84,8 @@ OF_THE_LOAD = frozenset(
         "throughput_hz",
     }
 )
-"""Quantities that are times or rates. If the load is near its limit, the load determines a part of such a quantity. So
-the quantity differs less between two servers than without this limit."""
+"""Quantities that are times or rates. If the load is near its limit, such a quantity also depends on the load. Then the
+difference between two servers looks smaller than it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,20 +94,20 @@ class CellJudged:
 
     ratio: CellRatio
     seen: Estimate
-    """Mean ratio ``above`` ÷ ``below`` over the blocks, with its interval."""
+    """Mean of the ratio ``above`` ÷ ``below`` over the blocks, with its interval."""
     p_holm: float
     """p of the sign-flip test, after Holm's correction over the family."""
     verdict: Verdict | None
-    """Verdict on the ratio. None if fewer blocks than planned were measured, or if fewer than ``BLOCKS_MIN`` blocks
-    have a value."""
+    """Verdict on the ratio. None if not all planned blocks were measured, or if fewer than ``BLOCKS_MIN`` blocks have a
+    value."""
     load_limited: bool = False
-    """True for a ratio of times or rates if the load was near its limit in one of the cells (gate 7). Such a ratio is
-    never EQUIVALENT."""
+    """True if the ratio is of times or rates, and the load was near its limit in at least one of the cells (gate 7).
+    Such a ratio is never EQUIVALENT."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableJudged:
-    """Judgement of all cells and ratios, by the blocks that are done."""
+    """Judgement of all cells and ratios, by the measured blocks."""
 
     plan: TablePlan
     blocks: tuple[Block[CellSeen], ...]
@@ -118,8 +118,8 @@ class TableJudged:
     limits: Limits = LIMITS
 
     def values(self, cell: Cell, quantity: str) -> list[float]:
-        """Values of a cell's quantity, one for each block in which the cell counts. Empty if one of these blocks lacks
-        a value."""
+        """Values of a cell's quantity, one value for each block in which the cell counts. Empty if the quantity is
+        unknown in one of these blocks."""
         place = self.plan.cells.index(cell)
         found = [
             QUANTITIES[quantity](block, block.runs[place].seen)
@@ -130,13 +130,12 @@ class TableJudged:
         return present if len(present) == len(found) else []
 
     def estimate(self, cell: Cell, quantity: str) -> Estimate | None:
-        """Mean of a cell's quantity over blocks, with its interval. None without values."""
+        """Mean of a cell's quantity over blocks, with its interval. None if there are no values."""
         found = self.values(cell, quantity)
         return positive_interval(found, self.confidence) if found else None
 
     def is_load_limited(self, cell: Cell) -> bool:
-        """True if the load took over 80 % of its core, so that client and server together determine the times (gate
-        7)."""
+        """True if the load took over 80 % of its core, so the times depend on client and server together (gate 7)."""
         return _is_load_limited(self.blocks, self.plan.cells.index(cell), self.limits)
 
     def errors(self, cell: Cell) -> int:
@@ -146,8 +145,8 @@ class TableJudged:
 
 
 def judged(plan: TablePlan, blocks: Sequence[Block[CellSeen]], limits: Limits = LIMITS) -> TableJudged:
-    """Judges the blocks that are done. Gives verdicts only if all blocks of the plan, and at least ``BLOCKS_MIN``
-    blocks, were measured."""
+    """Judges the measured blocks. Gives verdicts only after all blocks of the plan, and not for fewer than
+    ``BLOCKS_MIN`` blocks."""
     blocks = tuple(block.by_place() for block in blocks)
     confidence, whole = 1 - limits.level, len(blocks) >= max(plan.blocks, BLOCKS_MIN)
     over = {place for place in range(len(plan.cells)) if _is_load_limited(blocks, place, limits)}
@@ -169,8 +168,8 @@ def judged(plan: TablePlan, blocks: Sequence[Block[CellSeen]], limits: Limits = 
 
 
 def _log_ratios(blocks: Sequence[Block[CellSeen]], ratio: CellRatio, limits: Limits) -> list[float]:
-    """Log-ratio of each block: the mean over the ratio's pairs of cells. A pair counts if both cells have a positive
-    value. A block without such a pair has no value."""
+    """Log-ratio of each block: the mean over the ratio's pairs of cells. A pair counts if both cells count, and have a
+    positive value. If no pair counts, the block has no value."""
     of, found = QUANTITIES[ratio.quantity], []
     for block in blocks:
         logs = []
@@ -186,14 +185,15 @@ def _log_ratios(blocks: Sequence[Block[CellSeen]], ratio: CellRatio, limits: Lim
 
 def _counts(limits: Limits, block: Block[CellSeen], run: Run[CellSeen]) -> bool:
     """True if a cell counts in a block: other programs did not take too much processor time, and the share of errors is
-    not over the limit of gate 4."""
+    within the limit of gate 4."""
     seen = run.seen
     asked = seen.load_requests + seen.errors
     return block.counts(run, limits) and seen.errors <= limits.errors_share * asked
 
 
 def _is_load_limited(blocks: Sequence[Block[CellSeen]], place: int, limits: Limits) -> bool:
-    """True if the load used over 80 % of its core: the mean share over the blocks in which the cell counts (gate 7)."""
+    """True if the load of a cell used over 80 % of its core (gate 7), in the mean over the blocks in which the cell
+    counts."""
     own = [block.runs[place] for block in blocks if _counts(limits, block, block.runs[place])]
     shares = [run.seen.client_cpu_s / run.seen.load_s for run in own]
     return bool(shares) and fmean(shares) > limits.load_share

@@ -1,20 +1,20 @@
 """Verdicts on the comparisons of a sweep, after a declared number of blocks (a look). The functions are pure.
 
-- A ratio of times is FASTER or SLOWER if its interval excludes 1 and Holm's p is under the look's level. A ratio of
+- A ratio of times is FASTER or SLOWER if its interval excludes 1, and Holm's p is under the look's level. A ratio of
   processor times is LESS or MORE by the same rule.
-- A ratio is EQUIVALENT if it is not FASTER or SLOWER, and its interval lies inside 0.95 to 1.05.
-- Every other ratio is INCONCLUSIVE, with the number of blocks that would decide. A ratio with values of fewer than six
-  blocks is always INCONCLUSIVE.
-- Growth with the number of clients has two verdicts: the ratio is tested against 1, and against the ratio of the
-  numbers of clients. The zone around this value is relative: 0.95 to 1.05 times the value. For example, with twice the
-  clients the ratio of the latencies has an interval from 1.92 to 1.96. This is SUBLINEAR by less than 5 %.
+- A ratio is EQUIVALENT if no difference was found by this rule, and its interval lies inside 0.95 to 1.05.
+- Every other ratio is INCONCLUSIVE; the number of blocks that would decide is given. A ratio with values of fewer than
+  six blocks is always INCONCLUSIVE.
+- Growth with the number of clients has two tests: the ratio of latencies against 1, and against the ratio of the
+  numbers of clients. The zone of no difference is 0.95 to 1.05 times the tested value. Example: with twice the clients,
+  the interval of the ratio is 1.92 to 1.96, and the tested value is 2. This is SUBLINEAR by less than 5 %.
 
-The confidence of an interval is 1 − the look's level. A sweep with another number of blocks has no verdicts. The report
-of such a sweep shows the ratios, and the numbers of blocks done and planned. If the load took over 80 % of its core in
-a closed loop, client and server together limit the times. Then there is no verdict on the server.
+The confidence of an interval is 1 − the look's level. If the number of blocks is not a look, the sweep has no verdicts;
+the report then shows the ratios, and the numbers of measured and planned blocks. If the load took over 80 % of its core
+in a closed loop, the times depend on client and server together. Then there is no verdict on the server.
 
-Steps of a curve and ratios of cells are judged by the same rule (``ruled``). Steps have the words GROWS, FALLS and
-FLAT. Cells have LESS, MORE and EQUIVALENT.
+Steps of a curve and ratios of cells are judged by the same rule (``ruled``). The verdicts on steps are GROWS, FALLS and
+FLAT; the verdicts on cells are LESS, MORE and EQUIVALENT.
 """
 
 import math
@@ -50,8 +50,7 @@ class Verdict(Enum):
 
 
 Words = tuple[Verdict, Verdict, Verdict]
-"""Verdicts on a ratio under the tested value, on a ratio over the tested value, and on a ratio within 5 % of the
-value."""
+"""Verdicts on a ratio under the tested value, on a ratio over this value, and on a ratio within 5 % of this value."""
 
 OF_TIMES: Words = (Verdict.FASTER, Verdict.SLOWER, Verdict.EQUIVALENT)
 OF_QUANTITIES: Words = (Verdict.LESS, Verdict.MORE, Verdict.EQUIVALENT)
@@ -60,7 +59,7 @@ OF_GROWTH: Words = (Verdict.FALLS, Verdict.GROWS, Verdict.FLAT)
 _AGAINST_CLIENTS: Words = (Verdict.SUBLINEAR, Verdict.SUPERLINEAR, Verdict.PROPORTIONAL)
 
 APART = (Verdict.FASTER, Verdict.SLOWER, Verdict.LESS, Verdict.MORE)
-"""Verdicts by which two arms differ in a time or a quantity."""
+"""Verdicts which say that two arms differ in a time or a quantity."""
 
 _SAME = (Verdict.EQUIVALENT, Verdict.FLAT, Verdict.PROPORTIONAL)
 
@@ -72,8 +71,8 @@ _OPPOSITES = [{under, over} for under, over, _ in (OF_TIMES, OF_QUANTITIES, OF_G
 def ruled(words: Words, at: Estimate, p_holm: float, level: float, limits: Limits) -> Verdict:
     """Verdict of one test. ``at`` is the ratio ÷ the tested value, with an interval of confidence 1 − ``level``.
 
-    INCONCLUSIVE for fewer than six values. With up to five values, no p of the sign-flip test is under the level. And
-    two values may agree by chance, which does not show that two arms are equal.
+    Fewer than six values are INCONCLUSIVE: their p in the sign-flip test is never under the level. Besides, two values
+    may be equal by chance, which does not show that two arms are equal.
     """
     under, over, about = words
     if at.n < BLOCKS_MIN:
@@ -88,13 +87,13 @@ class Ruling:
     """Result of one test of a comparison: against 1, or against the ratio of the numbers of clients."""
 
     against: float
-    """Value that the ratio is tested against."""
+    """Value with which the test compares the ratio."""
     p_holm: float
     """p of the sign-flip test, after Holm's correction."""
     verdict: Verdict
     blocks_needed: int | None = None
-    """Total number of blocks that would decide an INCONCLUSIVE test with 80 % power. None if the number is over 1000 or
-    unknown, and for a decided test."""
+    """Total number of blocks that would decide an INCONCLUSIVE test with 80 % power. None if this number is over 1000
+    or unknown, or if the test is decided."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,34 +102,34 @@ class Judged:
 
     comparison: Comparison
     log_ratios: Mapping[int, float]
-    """Typical log-ratio of each block that counts, by the block's number. The typical log-ratio is the trimmed mean of
-    the log-ratios of the block's pairs of slices."""
+    """Typical log-ratio of each block that counts, by the block's number: the trimmed mean of the log-ratios of the
+    block's pairs of slices."""
     typical: Estimate
-    """Typical ratio over the blocks, with its interval. The rulings are on this ratio."""
+    """Typical ratio over the blocks, with its interval. The rulings judge this ratio."""
     whole: Estimate
     """Ratio of plain means over the blocks, with its interval. Plain means include every pause of the machine."""
     rulings: tuple[Ruling, ...]
-    """One ruling, or two rulings for growth: against 1, then against the ratio of the numbers of clients. Empty for a
-    sweep that has no verdicts."""
+    """One ruling. For growth two rulings: against 1, then against the ratio of the numbers of clients. Empty if the
+    sweep has no verdicts."""
     refusals: tuple[Refusal, ...] = ()
-    """Refusals by gates because of which the verdict is withheld."""
+    """Refusals by gates. If there is a refusal, the verdict is withheld."""
     dropped: Mapping[int, tuple[Refusal, ...]] = field(default_factory=dict)
-    """Refusals by gates because of which blocks are left out, by the block's number."""
+    """Refusals by gates for each block that is left out of the comparison, by the block's number."""
     equivalent: tuple[float, float] = (0.95, 1.05)
-    """Both ends of the zone in which a ratio counts as no difference."""
+    """Both ends of the zone of ratios that count as no difference."""
     confidence: float = 0.95
     """Confidence of the intervals of ``typical`` and ``whole``."""
     load_share: float | None = None
-    """Share of one core that the load used, if this share was over 80 % in a closed loop. Then ``rulings`` is empty.
+    """Share of one core that the load used, if this share was over 80 % in a closed loop: then ``rulings`` is empty.
     Otherwise None."""
     together: tuple[Ruling, ...] = ()
-    """Rulings on client and server together. Empty unless ``load_share`` is given."""
+    """Rulings on client and server together. Empty if ``load_share`` is None."""
     between: Deviation | None = None
-    """Deviation between earlier runs on a machine of this kind. None for too few earlier runs."""
+    """Deviation between earlier runs on a machine of this kind. None if there are too few earlier runs."""
 
     @property
     def verdict(self) -> Verdict:
-        """Verdict of the first ruling. INCONCLUSIVE without rulings."""
+        """Verdict of the first ruling. INCONCLUSIVE if there are no rulings."""
         return self.rulings[0].verdict if self.rulings else Verdict.INCONCLUSIVE
 
     @property
@@ -140,17 +139,17 @@ class Judged:
 
     @property
     def is_settled(self) -> bool:
-        """True if the comparison needs no more blocks: it is decided, or the load was so near its limit that more
-        blocks could give no verdict on the server."""
+        """True if the comparison needs no more blocks: it is decided, or the load was so near its limit that there can
+        be no verdict on the server."""
         return self.decided or bool(self.together)
 
     @property
     def survives(self) -> bool:
-        """True if every verdict would stay with an interval that also covers the deviation from run to run."""
+        """True if every verdict stays the same with a wider interval that also covers the deviation between runs."""
         return all(map(self._survives, self.rulings))
 
     def _survives(self, ruling: Ruling) -> bool:
-        """True if this ruling would stay with an interval that also covers the deviation from run to run."""
+        """True if the verdict of ``ruling`` stays the same with the wider interval of ``survives``."""
         reach = self.between.reach if self.between else 0.0
         middle = (math.log(self.typical.low) + math.log(self.typical.high)) / 2
         half = math.hypot(math.log(self.typical.high) - middle, reach)
@@ -161,39 +160,39 @@ class Judged:
 
     @property
     def as_clients_see_it(self) -> "Judged":
-        """Copy of the judgement with the rulings on client and server together, if the load was near its limit.
+        """If the load was near its limit: a copy of the judgement with the rulings on client and server together.
         Otherwise the judgement itself."""
         return replace(self, rulings=self.together, together=()) if self.together else self
 
     @property
     def by_less_than_5(self) -> bool:
-        """True if the first ruling is a difference of less than 5 % (``is_small``)."""
+        """True if the first ruling says that the difference is less than 5 % (``is_small``)."""
         return bool(self.rulings) and self.is_small(self.rulings[0])
 
     def is_small(self, ruling: Ruling) -> bool:
-        """True if a ruling is a difference, such as FASTER, and the whole interval is within 5 % of the tested
-        value."""
+        """True if a ruling says that there is a difference, such as FASTER, and the whole interval is within 5 % of the
+        tested value."""
         (low, high), against = self.equivalent, ruling.against
         inside = low < self.typical.low / against and self.typical.high / against < high
         return inside and ruling.verdict not in _NO_EFFECT
 
     @property
     def typical_is_not_whole(self) -> bool:
-        """True if the intervals of the typical ratio and of the ratio of plain means do not overlap. In this case the
-        sentence on the comparison gives both ratios."""
+        """True if the interval of the typical ratio and the interval of the ratio of plain means do not overlap. Then
+        the sentence on the comparison gives both ratios."""
         return self.typical.high < self.whole.low or self.whole.high < self.typical.low
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """Judgement of a sweep by the blocks that are done."""
+    """Judgement of a sweep by the measured blocks."""
 
     sweep: Sweep
     blocks: tuple[Block, ...]
     judged: Mapping[str, Judged]
     """Judged comparisons by name. A comparison without a value is missing."""
     look: int | None
-    """Number of blocks, if the sweep has verdicts at this number. Otherwise None."""
+    """Number of blocks that were measured, if the sweep has verdicts at this number. Otherwise None."""
 
     @property
     def confidence(self) -> float:
@@ -202,18 +201,18 @@ class Judgement:
 
     @property
     def decided(self) -> bool:
-        """True if the sweep may end: every comparison of the family ``headline`` is settled, and no interval of these
-        comparisons contains the user's ratio ``Sweep.apart_from``."""
+        """True if the sweep may end: ``_is_decided`` is true for every comparison of the family ``headline``."""
         headline = [each.name for each in self.sweep.comparisons if each.family == "headline"]
         return all(name in self.judged and self._is_decided(self.judged[name]) for name in headline)
 
     def _is_decided(self, one: Judged) -> bool:
-        """True if a comparison is settled, and its interval does not contain the user's ratio ``Sweep.apart_from``."""
+        """True if a comparison is settled, and its interval does not contain the ratio ``Sweep.apart_from`` that the
+        user gave."""
         limit = self.sweep.apart_from
         return one.is_settled and (limit is None or not one.typical.low <= limit <= one.typical.high)
 
     def limited(self, one: Judged) -> tuple[bool, bool]:
-        """``gates.is_load_limited`` for the arm above and the arm below, over the blocks that count."""
+        """Result of ``gates.is_load_limited`` for the arm above and for the arm below, over the blocks that count."""
         counted, of = [each for each in self.blocks if each.number in one.log_ratios], one.comparison
         above, below = (gates.is_load_limited(self.sweep, counted, arm) for arm in (of.above, of.below))
         return above, below
@@ -224,15 +223,15 @@ class Judgement:
 
 
 def judge(sweep: Sweep, blocks: Sequence[Block]) -> Judgement:
-    """Judges a sweep by the blocks that are done. Verdicts are given only at a declared number of blocks, and only if
-    the first look has six blocks or more."""
+    """Judges a sweep by the measured blocks. Gives verdicts only if their number is a declared look, and the first look
+    has six blocks or more."""
     look = len(blocks) if len(blocks) in sweep.looks and sweep.has_verdicts else None
     values = {each.name: one for each in sweep.comparisons if (one := _values(sweep, blocks, each))}
     return Judgement(sweep, tuple(blocks), judge_values(sweep, values, look is not None), look)
 
 
 def judge_values(sweep: Sweep, values: "Mapping[str, Values]", at_a_look: bool) -> dict[str, Judged]:
-    """Judges comparisons by their values; the keys are the comparisons' names. Gives verdicts only if ``at_a_look`` is
+    """Judges comparisons by their values. The keys are the comparisons' names. Gives verdicts only if ``at_a_look`` is
     true.
 
     Holm's correction covers every test of a family. A test without a value counts with p = 1.
@@ -255,11 +254,11 @@ def judge_values(sweep: Sweep, values: "Mapping[str, Values]", at_a_look: bool) 
 def contradict(one: Judged, other: Judged) -> bool:
     """True if two runs contradict each other on a comparison, in one of two ways.
 
-    - One run says FASTER and the other SLOWER, or another pair of opposites, such as GROWS and FALLS.
+    - The verdicts are opposites: FASTER and SLOWER, or GROWS and FALLS, for example.
     - One run says that the difference is under 5 %, and the interval of the other run lies wholly outside 0.95 to 1.05.
 
-    For growth, both tests are compared. If neither run has a verdict on the server, since the load was near its limit,
-    the verdicts on client and server together are compared.
+    For growth, both tests are compared. If the load was near its limit, so that neither run has a verdict on the
+    server, the verdicts on client and server together are compared.
     """
     if not (one.rulings or other.rulings):
         one, other = one.as_clients_see_it, other.as_clients_see_it
@@ -273,8 +272,8 @@ def contradict(one: Judged, other: Judged) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """Log-ratios of a comparison, typical and of plain means, by the block's number. Blocks that a gate leaves out are
-    missing."""
+    """Typical log-ratios and log-ratios of plain means of a comparison, by the block's number. Blocks that a gate
+    leaves out are missing."""
 
     comparison: Comparison
     typical: Mapping[int, float]
@@ -282,7 +281,7 @@ class Values:
     dropped: Mapping[int, tuple[Refusal, ...]] = field(default_factory=dict)
     refusals: tuple[Refusal, ...] = ()
     load_share: float | None = None
-    """Share of one core that the load used, if over 80 % in a closed loop. Otherwise None."""
+    """Share of one core that the load used, if this share was over 80 % in a closed loop. Otherwise None."""
 
 
 def _values(sweep: Sweep, blocks: Sequence[Block], comparison: Comparison) -> Values | None:
@@ -306,7 +305,7 @@ def _values(sweep: Sweep, blocks: Sequence[Block], comparison: Comparison) -> Va
 
 @dataclass(frozen=True, slots=True)
 class _Test:
-    """Statistical test of a comparison: the tested value, and the words of the verdicts."""
+    """Statistical test of a comparison: the tested value, and the possible verdicts."""
 
     name: str
     against: float
@@ -318,8 +317,8 @@ class _Test:
 
 
 def _tests(comparison: Comparison) -> tuple[_Test, ...]:
-    """Tests of a comparison. Processor time is LESS or MORE, and not FASTER or SLOWER: a request that uses more
-    processor time need not take longer."""
+    """Tests of a comparison. For processor time the verdicts are LESS and MORE, and not FASTER and SLOWER: a request
+    that uses more processor time need not take longer."""
     against_clients = _Test(comparison.name, comparison.clients_ratio, _AGAINST_CLIENTS)
     match comparison.kind:
         case "growth":
@@ -331,8 +330,8 @@ def _tests(comparison: Comparison) -> tuple[_Test, ...]:
 
 
 def _ruling(sweep: Sweep, test: _Test, logs: list[float], p_holm: float, family: int, refused: bool) -> Ruling:
-    """Ruling on a test. If ``refused`` by a gate, the test is INCONCLUSIVE. An INCONCLUSIVE ruling has the number of
-    blocks that would decide the test."""
+    """Ruling on a test. If a gate refused the comparison (``refused``), the test is INCONCLUSIVE. An INCONCLUSIVE
+    ruling has the number of blocks that would decide the test."""
     verdict = ruled(test.words, ratio_interval(logs, 1 - sweep.level), p_holm, sweep.level, sweep.limits)
     if verdict is not Verdict.INCONCLUSIVE and not refused:
         return Ruling(test.against, p_holm, verdict)
@@ -357,11 +356,11 @@ def _judged(sweep: Sweep, one: Values, rulings: tuple[Ruling, ...]) -> Judged:
 
 
 def _without_small(judged: Mapping[str, Judged]) -> dict[str, Judged]:
-    """Judgements after gate 20: an effect smaller than the difference between equal arms is INCONCLUSIVE.
+    """Judgements after gate 20: an effect that is smaller than the difference between equal arms is INCONCLUSIVE.
 
     The equal arms are an A/A pair with the transport of one of the effect's arms. A pair is used if its verdict is a
-    difference, or if its halves of the blocks contradict each other (gate 5). Of several pairs, the pair whose interval
-    reaches farthest from 1 is used.
+    difference, or if the halves of its blocks contradict each other (gate 5). Of several such pairs, the pair whose
+    interval reaches farthest from 1 is used.
     """
     ends: dict[str, float] = {}
     for one in judged.values():
@@ -373,8 +372,7 @@ def _without_small(judged: Mapping[str, Judged]) -> dict[str, Judged]:
 
 
 def _unless_small(one: Judged, ends: Mapping[str, float]) -> Judged:
-    """Judgement of one comparison after gate 20. ``ends`` has the largest log-ratio between equal arms, by
-    transport."""
+    """Judgement of a comparison after gate 20. ``ends`` has the largest log-ratio of equal arms, by transport."""
     arms = (one.comparison.above, one.comparison.below)
     end = max(ends.get(arm.setting.text("transport"), 0.0) for arm in arms)
     if one.comparison.kind == "same" or not end:
@@ -395,6 +393,6 @@ def _within(one: Judged, ruling: Ruling) -> bool:
 
 
 def _outside(one: Judged, ruling: Ruling) -> bool:
-    """True if the whole interval is more than 5 % away from the tested value of a ruling."""
+    """True if the whole interval is more than 5 % away from the tested value."""
     low, high = one.equivalent
     return one.typical.high / ruling.against < low or one.typical.low / ruling.against > high

@@ -1,9 +1,9 @@
 """Cold runs: a new client process makes N calls on a new connection. The functions are pure.
 
 A **cell** is a setting and a number of calls N. A block has several runs of each cell, in random order. A run connects
-once and has one slow first call. So the mean time over the N calls of a run is a + b ÷ N: a is the time of a later
-call, and b is the extra time of the first call. The mean falls with N, though no call becomes faster. A block starts
-new servers, and warms the servers up with calls that do not count. So only the client is cold.
+once, and its first call is slow. So the mean time over the N calls of a run is a + b ÷ N: a is the time of a later
+call, and b is the extra time of the first call. With a larger N the mean is smaller, although no call is faster. A
+block starts new servers, and warms up each server with calls that do not count. So only the client is cold.
 """
 
 import random
@@ -20,14 +20,14 @@ from experiments.peers import PEER_CLIENT
 
 BLOCK_S, RUN_S, PEER_RUN_S, CALL_S = 3.0, 0.4, 0.04, 1e-4
 """Estimated times in seconds. ``BLOCK_S``: the start of a block's servers. ``RUN_S``: a process of our client, without
-the calls. ``PEER_RUN_S``: a process of a peer's client, without the calls. ``CALL_S``: one call."""
+its calls. ``PEER_RUN_S``: a process of a peer's client, without its calls. ``CALL_S``: one call."""
 
 
 @dataclass(frozen=True, slots=True)
 class ColdCell:
-    """Setting with one client, the number of calls of a run, and the number of runs in a block.
+    """A setting with one client, the number of calls of a run, and the number of runs in a block.
 
-    A mean of few calls varies more, and takes less time to measure. So a cell with few calls has more runs.
+    A run of few calls is shorter, but its mean varies more. So a cell with few calls has more runs.
     """
 
     setting: Setting
@@ -45,7 +45,7 @@ class ColdPlan:
     blocks: int
     seed: int = 1
     warm_up_calls: int = 200
-    """Number of calls that warm up each server, before the runs that count."""
+    """Number of calls that warm up each server before the first run."""
 
     def __post_init__(self) -> None:
         if not self.cells or len({(each.setting, each.calls) for each in self.cells}) != len(self.cells):
@@ -61,7 +61,7 @@ class ColdPlan:
 
     @property
     def servers(self) -> tuple[ServerKey, ...]:
-        """Keys of the server processes of a block, each once."""
+        """Keys of the server processes of a block. Each key occurs once."""
         return tuple(dict.fromkeys(Arm(each.setting).server for each in self.cells))
 
     @property
@@ -70,8 +70,8 @@ class ColdPlan:
         return self.blocks * (BLOCK_S + sum(map(_lasts_s, self.cells)))
 
     def order(self, number: int) -> tuple[int, ...]:
-        """Indices in ``cells`` of the runs of block ``number``, in random order. The index of a cell with several runs
-        occurs several times."""
+        """Indices in ``cells``, one for each run of block ``number``, in random order. A cell with several runs occurs
+        several times."""
         places = [place for place in range(len(self.cells)) for _ in range(self.cells[place].runs)]
         random.Random(f"{self.seed}/cold/{number}").shuffle(places)
         return tuple(places)
@@ -84,17 +84,19 @@ def _lasts_s(cell: ColdCell) -> float:
 
 @dataclass(frozen=True, slots=True)
 class ColdRow:
-    """Results of one cell in one block. Times are means in microseconds over the runs whose calls were all answered."""
+    """Results of one cell in one block. Times are in microseconds: means over the runs in which all calls were
+    answered."""
 
     block: int
     cell: ColdCell
     runs: int
     errors: int
-    """Number of calls without a valid reply, in all runs of the cell. The means leave out every run with an error."""
+    """Number of calls without a valid reply, in all runs of the cell. A run with such a call does not count in the
+    means."""
     connect_us: float
     first_call_us: float
     rest_us_mean: float | None
-    """Mean time of the calls after the first call. None for runs of one call."""
+    """Mean time of the calls after the first call. None if a run has only one call."""
     mean_us: float
     """Mean time of all calls of a run, including the first call."""
     with_connect_us: float
@@ -102,7 +104,7 @@ class ColdRow:
 
 
 def rows(plan: ColdPlan, block: Block[ColdRun]) -> Iterator[ColdRow]:
-    """Rows of a block, one for each cell that has at least one run whose calls were all answered."""
+    """Rows of a block: one row for each cell that has at least one run in which all calls were answered."""
     for place, cell in enumerate(plan.cells):
         own = [run.seen for run in block.runs if run.place == place]
         whole = [each for each in own if not each.errors and each.rest == cell.calls - 1]

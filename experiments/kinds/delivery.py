@@ -1,7 +1,8 @@
-"""Delivery runs: a new server receives messages. When the server ends, it reports the messages and their times.
+"""Delivery runs: a new server receives messages. At its end, the server reports the number and the times of the
+messages.
 
-A **cell** is a setting and the number of seconds for which its client sends. Each run has a new server, so that the
-server's report has only the messages of this run. The functions are pure.
+A **cell** is a setting and the number of seconds for which its client sends. Each run has a new server, so the server's
+report is on the messages of one run only. The functions are pure.
 """
 
 import random
@@ -24,8 +25,8 @@ class DeliveryCell:
     setting: Setting
     seconds: int
     blocks: int | None = None
-    """Number of blocks in which the cell runs, from the first block on. None: the cell runs in all blocks. A cell that
-    varies little needs fewer blocks."""
+    """Number of blocks in which the cell runs, beginning with the first block. None if the cell runs in all blocks. A
+    cell with little variation needs fewer blocks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ class DeliveryPlan:
         return sum(self.cells[place].seconds + START_S for number in numbers for place in self.order(number))
 
     def order(self, number: int) -> tuple[int, ...]:
-        """Indices in ``cells`` of the cells that block ``number`` runs, in random order."""
+        """Indices in ``cells``, one for each cell that runs in block ``number``, in random order."""
         places = [place for place, each in enumerate(self.cells) if each.blocks is None or number <= each.blocks]
         random.Random(f"{self.seed}/received/{number}").shuffle(places)
         return tuple(places)
@@ -67,37 +68,39 @@ class Delivered:
     seconds: tuple[int, ...]
     """Number of received messages in each whole second after the first message."""
     timed: int
-    """Number of messages that the receiver timed, without the first message. 0 for a client without a rate, whose
-    receiver times only the first message."""
+    """Number of timed messages at the receiver, without the first message. 0 if the client sends without a rate: then
+    the receiver times only the first message."""
     answer_ns: int
-    """Sum over the timed messages of the time from a message's arrival until its reply was sent."""
+    """Sum of times over the timed messages. Each time begins when the message arrives, and ends when its reply was
+    sent."""
     cycle_ns: int
-    """Sum over the timed messages of the time from the receive call until the reply was sent. This time includes the
-    wait for the message."""
+    """Sum of times over the timed messages. Each time begins with the receive call, which waits for the message, and
+    ends when the reply was sent."""
     answered: int
     """Number of messages with a reply, without the first message. 0 for a pattern without replies."""
     response_ns: int
-    """Sum over the answered messages of the time from the send until the whole reply, at the sender."""
+    """Sum of times over the answered messages. Each time begins with the send, and ends when the sender has the whole
+    reply."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeliveryRow:
-    """Results of one run of one block. A mean over no messages is None."""
+    """Results of one run in one block. A mean is None if there are no messages."""
 
     block: int
     cell: DeliveryCell
     received_hz: float
-    """Received messages per second: the mean of the whole seconds."""
+    """Received messages per second: the mean over the whole seconds."""
     seconds: tuple[int, ...]
     """Number of received messages in each whole second."""
-    # means over messages, in microseconds; ``Delivered`` has the sums
+    # means over messages, in microseconds; ``Delivered`` has the sums and explains the times
     answer_us: float | None
     cycle_us: float | None
     response_us: float | None
 
 
 def rows(plan: DeliveryPlan, block: Block[Delivered]) -> Iterator[DeliveryRow]:
-    """Rows of a block, one for each run."""
+    """Rows of a block: one row for each run."""
     for run in block.runs:
         told = run.seen
         yield DeliveryRow(

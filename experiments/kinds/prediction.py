@@ -1,9 +1,9 @@
 """Predictions for a sweep's arms: ``foretold.json`` in the sweep's folder, written before the first block.
 
-A prediction has a server's capacity, throughput and response time under an arm's load. Numbers have six significant
-digits, so that every machine computes an equal file. The file ends with a digest of its content. A file that was edited
-afterwards is refused. Left out: the runs that measured the service demands, whose blocks are in a subfolder; the method
-of a study's predictions.
+A prediction has the capacity, throughput and response time of a server under an arm's load. Numbers have six
+significant digits, so every machine computes an equal file. The file ends with a digest of its content. If the file was
+edited later, it is refused. Left out: the runs that measured the service demands (their blocks are in a subfolder), and
+the method of a study's predictions.
 """
 
 import math
@@ -23,32 +23,33 @@ FORETOLD_FILE = "foretold.json"
 
 @dataclass(frozen=True, slots=True)
 class Foretold:
-    """Prediction for one arm, and the inputs of its computation."""
+    """Prediction for one arm, and the inputs of the prediction."""
 
     setting: Setting
     demands: Demands
     workers: int
     """Number of workers of each server process in the queueing model."""
     cores: float
-    """Number of cores for the server. A load on the same machine takes some of the machine's cores."""
+    """Number of cores for the server. If the load runs on the same machine, the load takes some cores."""
     processes: int
     capacity_hz: float
-    """Largest possible throughput under any load, in requests per second."""
+    """Largest possible throughput, for any load, in requests per second."""
     limit: str
-    """Bottleneck: the resource that limits the capacity, ``gil``, ``cores`` or ``workers``."""
+    """Bottleneck, the resource that limits the capacity: ``gil``, ``cores`` or ``workers``."""
     throughput_hz: float
-    """Replies per second of a closed loop. For an open loop, the smaller of the loop's rate and the capacity."""
+    """Throughput of a closed loop, in replies per second. For an open loop, the smaller of the loop's rate and the
+    capacity."""
     response_s: float
-    """Mean response time of a closed loop. For an open loop, the 99th percentile; inf if the queue grows without
-    end."""
+    """For a closed loop, the mean response time. For an open loop, the 99th percentile, or inf if the queue grows
+    without end."""
     useful_workers: int
-    """Size of the smallest pool that reaches 95 % of the best throughput, with the clients of the arm."""
+    """Smallest number of workers that reaches 95 % of the best throughput, with the number of clients of the arm."""
     knee_clients: float
-    """Number of clients of a closed loop above which requests wait in a queue."""
+    """Number of clients in a closed loop: with more clients, requests wait in a queue."""
 
 
 Written = tuple[str, tuple[Foretold, ...]]
-"""Time of writing in ISO 8601, and the predictions that were written."""
+"""Time at which the predictions were written, in ISO 8601, and the predictions."""
 
 
 def text(foretold: Sequence[Foretold], written_at: str) -> str:
@@ -57,12 +58,12 @@ def text(foretold: Sequence[Foretold], written_at: str) -> str:
 
 
 def save(folder: Path, foretold: Sequence[Foretold], written_at: str) -> None:
-    """Writes ``foretold.json``. Raises OSError."""
+    """Writes ``foretold.json`` in ``folder``. Raises OSError."""
     write_plan(folder, FORM, (written_at, tuple(foretold)))
 
 
 def load(folder: Path) -> Written:
-    """Time of writing, and the predictions of a folder. Raises UsageError for a folder without a readable
+    """Reads the time of writing and the predictions from a folder. Raises UsageError if the folder has no readable
     ``foretold.json``."""
     return read_plan(folder, FORM)
 
@@ -79,8 +80,8 @@ def _digest(content: dict[str, Any]) -> str:
 
 
 def _read(content: dict[str, Any]) -> Written:
-    """Time of writing and predictions, from a file's content. JSON has null for an infinite time. Raises ValueError for
-    an edited content."""
+    """Time of writing and predictions, from a file's content. In JSON, null stands for an infinite time. Raises
+    ValueError if the content was edited."""
     if content.pop("digest") != _digest(content):
         raise ValueError("it was edited")
     endless = [each | {"response_s": math.inf} if each["response_s"] is None else each for each in content["foretold"]]

@@ -1,7 +1,7 @@
 """Standalone servers: the time until a server is ready, and its memory and processor time without requests.
 
-Only one server runs at a time, without a load on the same machine. A block starts every server once, one after the
-other, in random order. The functions are pure.
+Only one server runs at a time, and the machine runs no load. A block starts every server once, one after the other, in
+random order. The functions are pure.
 """
 
 import random
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from experiments.design.setting import Setting
 
 HELD_MAX = 15_000
-"""Largest number of held connections: about half of the ports that Linux gives clients by default."""
+"""Largest number of connections that are held open: about half of the ports that Linux gives clients by default."""
 
 START_S = 0.8
 """Estimated time for the start of a server, in seconds."""
@@ -21,21 +21,21 @@ IDLE_S_MAX = 250.0
 
 @dataclass(frozen=True, slots=True)
 class LoneServer:
-    """Server, and the numbers of idle connections with which the server is observed: first 0, then each number in
-    ``held``, ascending."""
+    """A server, and the numbers of idle connections with which the server is observed: first 0, then the numbers in
+    ``held``, which ascend."""
 
     setting: Setting
     held: tuple[int, ...] = ()
 
     @property
     def connections(self) -> tuple[int, ...]:
-        """Every number of connections with which the server is observed, ascending from 0."""
+        """All numbers of connections with which the server is observed, ascending from 0."""
         return 0, *self.held
 
 
 @dataclass(frozen=True, slots=True)
 class StandalonePlan:
-    """Plan of a measurement of standalone servers. Raises ValueError for an invalid plan."""
+    """Plan of a measurement of standalone servers. Raises ValueError if the plan is invalid."""
 
     study: str
     part: str
@@ -60,23 +60,23 @@ class StandalonePlan:
         return self.blocks * sum(START_S + len(each.connections) * self.idle_s for each in self.servers)
 
     def order(self, number: int) -> tuple[int, ...]:
-        """Indices in ``servers`` of the servers of block ``number``, in the random order of their starts."""
+        """Indices in ``servers``: the random order in which block ``number`` starts the servers."""
         places = range(len(self.servers))
         return tuple(random.Random(f"{self.seed}/alone/{number}").sample(places, len(places)))
 
 
 @dataclass(frozen=True, slots=True)
 class HeldSeen:
-    """Observation of a server with ``connections`` idle connections. Each connection has had one answered call
-    before."""
+    """Observation of a server with ``connections`` idle connections. Before the observation, each connection had one
+    answered call."""
 
     connections: int
     resident_mib: float
-    """Resident memory in MiB at the end of the observation. Shared pages count whole, so that other processes do not
-    change this number."""
+    """Resident memory in MiB at the end of the observation. Shared pages count whole, so other processes do not change
+    this number."""
     threads: int
     cpu_ns: int
-    """Processor time of the server during the observation."""
+    """Processor time of the server during the observation, in nanoseconds."""
     watched_ns: int
     """Length of the observation, in nanoseconds."""
 
@@ -86,6 +86,7 @@ class StartSeen:
     """Observation of one start of a server."""
 
     ready_ms: float
-    """Time from the start of the process to its ready line."""
+    """Time from the start of the process to its ready line, in milliseconds."""
     held: tuple[HeldSeen, ...]
-    """Observations of the server by ascending number of connections. The first observation is without connections."""
+    """Observations of the server, one for each number of connections, ascending. The first observation has no
+    connections."""

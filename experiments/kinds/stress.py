@@ -1,9 +1,10 @@
 """Stress tests: several kinds of request at the same time on many keys, and then a check of every key.
 
-A **kind** is a request by an HTTP route. The request is sent several times for each of the kind's keys, each time on a
-new connection. The kinds of ``before`` are sent first, one kind after another. The kinds of ``kinds`` are then sent at
+A **kind** is a request to an HTTP route. For each key of the kind, the request is sent several times, each time on a
+new connection. First the kinds in ``before`` are sent, one kind after another. Then the kinds in ``kinds`` are sent at
 the same time. At the end every key is read, and must have the value of one of its last writers. Texts may contain
-``{id}``, the key, and ``{turn}``, the number of the request for this key, from 0. The functions are pure.
+``{id}``, which is the key, and ``{turn}``, which is the number of the request for this key, from 0. The functions are
+pure.
 """
 
 import random
@@ -13,12 +14,13 @@ from experiments.design.setting import Setting
 
 START_S, ANSWERED_HZ, READ_HZ = 1.0, 8000.0, 5000.0
 """Estimates. ``START_S``: seconds for the start and the end of a server. ``ANSWERED_HZ``: answered requests per second.
-``READ_HZ``: reads of keys per second at the end."""
+``READ_HZ``: keys that are read per second at the end."""
 
 
 @dataclass(frozen=True, slots=True)
 class StressKind:
-    """A request for the keys ``first_id`` to ``first_id + keys − 1``, sent ``per_key`` times for each key."""
+    """A kind of request. The request is sent ``per_key`` times for each key from ``first_id`` to ``first_id + keys −
+    1``."""
 
     name: str
     request: str
@@ -28,11 +30,11 @@ class StressKind:
     per_key: int = 1
     body: str = ""
     expect: str | None = None
-    """Body that every reply must have. With None, all replies must have equal bodies."""
+    """Body that every reply must have. If None, all replies must have the same body."""
 
     @property
     def requests(self) -> int:
-        """Number of requests of all keys together."""
+        """Number of requests of this kind, for all keys together."""
         return self.keys * self.per_key
 
 
@@ -40,8 +42,8 @@ class StressKind:
 class FinalState:
     """Allowed final states of the keys ``first_id`` to ``first_id + keys − 1``.
 
-    At the end of the test, a key must have the value ``state``, in which ``{id}`` is the key and ``{turn}`` is any
-    number from 0 to ``turns − 1``.
+    At the end of the test, a key must have the value ``state``. In ``state``, ``{id}`` stands for the key, and
+    ``{turn}`` stands for any number from 0 to ``turns − 1``.
     """
 
     name: str
@@ -50,13 +52,13 @@ class FinalState:
     first_id: int
     keys: int
     state: str
-    """JSON object, in which ``{id}`` and ``{turn}`` are replaced. Spaces and the order of members do not matter."""
+    """JSON object with ``{id}`` and ``{turn}``, which are replaced. Spaces and the order of members do not matter."""
     turns: int = 1
 
 
 @dataclass(frozen=True, slots=True)
 class StressPlan:
-    """Plan of a stress test. Each setting is a server, which each block starts once."""
+    """Plan of a stress test. Each setting in ``servers`` is a server. Each block starts each server once."""
 
     study: str
     part: str
@@ -65,7 +67,7 @@ class StressPlan:
     kinds: tuple[StressKind, ...]
     final: tuple[FinalState, ...]
     connections: int
-    """Number of connections over which the requests of each kind are sent at the same time."""
+    """Number of requests of each kind that are sent at the same time, each on its own connection."""
     blocks: int
     """Number of blocks. Each block tests every server once."""
 
@@ -77,7 +79,7 @@ class StressPlan:
         return self.blocks * len(self.servers) * each_s
 
     def order(self, number: int) -> tuple[int, ...]:
-        """Indices in ``servers`` of the servers of block ``number``, in the random order of their starts."""
+        """Indices in ``servers``: the random order in which block ``number`` starts the servers."""
         places = range(len(self.servers))
         return tuple(random.Random(f"{self.part}/stress/{number}").sample(places, len(places)))
 
@@ -91,15 +93,16 @@ class KindSeen:
     errors: int
     began_ns: int
     ended_ns: int
-    """``began_ns`` is the time of the first send, and ``ended_ns`` the time of the last reply. The times of all kinds
-    are read from one clock, so that they can be compared."""
+    """Time of the last reply; ``began_ns`` is the time of the first send. The times of all kinds are read from one
+    clock, and can be compared."""
     received_bytes: int
     sent_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
 class FinalSeen:
-    """Numbers of keys whose final value is an allowed state (``right``), and of keys with another value (``wrong``)."""
+    """Number of keys whose final value is an allowed state (``right``), and number of keys with another final value
+    (``wrong``)."""
 
     right: int
     wrong: int
@@ -107,7 +110,7 @@ class FinalSeen:
 
 @dataclass(frozen=True, slots=True)
 class StressSeen:
-    """Observation of one server: the kinds and the final states, in the plan's order."""
+    """Observation of one server: the kinds of request and the final states, in the plan's order."""
 
     kinds: tuple[KindSeen, ...]
     final: tuple[FinalSeen, ...]

@@ -1,11 +1,11 @@
 """Tables of cells: one server runs at a time, under one load after the other. The functions are pure.
 
-A **cell** is a server under a load of a given number of requests. A **start** is a server process. The process serves
+A **cell** is a server under a load of a given number of requests. A **start** is a server process. One process serves
 all cells with the same server options, number of connections and pinning. Since one server runs at a time, a table may
-have more servers than a sweep's block. A table also shows two values that can be measured only without another server:
-the server's share of the cores, and the server's memory under load. A block measures every cell once. The starts, and
-the cells of each start, are in random order. A **ratio** compares pairs of cells. A block's value of a ratio is the
-mean of the log-ratios of the pairs. Ratios are declared before the first block.
+have more servers than a sweep's block. A table also shows two values that can be measured only if no other server runs:
+the server's share of the cores, and its memory under load. A block measures every cell once. The starts are in random
+order, and so are the cells of each start. A **ratio** compares pairs of cells. A block's value of a ratio is the mean
+of the log-ratios of the pairs. Ratios are declared before the first block.
 """
 
 import random
@@ -17,7 +17,7 @@ from experiments.design.limits import BLOCKS_MAX
 from experiments.design.setting import Setting
 
 CLIENT = "c-http"
-"""Load program of the cells. The program ends after a given number of requests, and reports the time of connecting
+"""Load program of the cells. The program ends after a given number of requests. It reports the time of connecting
 separately."""
 
 SAMPLED_S = 0.1
@@ -27,15 +27,15 @@ SHORT_SAMPLED_S = 0.01
 """Time in seconds between two readings in a short cell."""
 
 SHORT_S = 1.0
-"""A cell that lasts less than this number of seconds is short."""
+"""Limit in seconds: a cell that takes less time is short."""
 
 TURNS_MIN = 5
-"""Smallest number of counted requests for each connection. Near the end of a cell some connections are already idle, so
-that the mean response time is below connections ÷ throughput. With 5 requests or more for each connection, the
-difference is a tenth at most."""
+"""Smallest number of counted requests for each connection. Near the end of a cell, some connections already have no
+more requests, so the mean response time is less than connections ÷ throughput. With 5 requests or more for each
+connection, the difference is at most a tenth."""
 
 START_S, CELL_S, ANSWERED_HZ = 0.25, 0.1, 8000.0
-"""Estimates. ``START_S``: seconds for the start of a server. ``CELL_S``: seconds for a cell without its requests.
+"""Estimates. ``START_S``: seconds for the start of a server. ``CELL_S``: seconds for a cell, without its requests.
 ``ANSWERED_HZ``: answered requests per second."""
 
 
@@ -46,11 +46,11 @@ class Cell:
     setting: Setting
     requests: int
     pinned: bool = True
-    """True if the server has one core, and the load has another core. Otherwise both may use all cores."""
+    """True if the server runs on one core, and the load on another core. If False, both may use all cores."""
 
     @property
     def warm_up(self) -> int:
-        """Number of requests of the warm-up: one for each connection, and at least 100."""
+        """Number of requests of the warm-up: one for each connection, but at least 100 requests in all."""
         return max(100, self.setting.whole("connections"))
 
     @property
@@ -61,7 +61,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class CellRatio:
-    """Ratio ``above`` ÷ ``below`` of pairs of cells. Cells at the same position in ``above`` and ``below`` are a
+    """Ratio ``above`` ÷ ``below`` of pairs of cells. Two cells at the same position in ``above`` and ``below`` are a
     pair."""
 
     name: str
@@ -71,14 +71,14 @@ class CellRatio:
     below: tuple[int, ...]
     """Indices in ``TablePlan.cells`` of the cells in the denominator."""
     quantity: str
-    """Name of a compared quantity in ``judge.table.QUANTITIES``."""
+    """Name of the quantity that is compared, one of ``judge.table.QUANTITIES``."""
     family: str = "headline"
     """Family of ratios that share one correction for multiple tests."""
 
 
 @dataclass(frozen=True, slots=True)
 class TablePlan:
-    """Plan of cells and ratios. Raises ValueError for an invalid plan, such as a ratio of cells that the plan lacks."""
+    """Plan of cells and ratios. Raises ValueError for an invalid plan, for example if a ratio has an unknown cell."""
 
     study: str
     part: str
@@ -113,13 +113,13 @@ class TablePlan:
         return self.blocks * (START_S * starts + CELL_S * len(self.cells) + requests / ANSWERED_HZ)
 
     def order(self, number: int) -> tuple[int, ...]:
-        """Indices in ``cells`` of the cells of block ``number``, in random order. Cells of one server process stay
-        together."""
+        """Indices in ``cells``: the random order in which block ``number`` measures the cells. Cells of one server
+        process stay together."""
         return tuple(place for start in self.starts(number) for place in start)
 
     def starts(self, number: int) -> tuple[tuple[int, ...], ...]:
-        """Server processes of block ``number``, in random order. Each process is given as the indices in ``cells`` of
-        the cells that it serves, in random order."""
+        """Server processes of block ``number``, in random order. Each process is a tuple: the indices in ``cells`` of
+        the cells that the process serves, in random order."""
         starts: dict[object, list[int]] = {}
         for place, cell in enumerate(self.cells):
             starts.setdefault(cell.start, []).append(place)
@@ -132,20 +132,20 @@ class TablePlan:
 class CellSeen:
     """Observation of one cell in one block.
 
-    Fields that begin with ``load`` include the warm-up. The other times and bytes are of the counted requests, unless a
-    field says otherwise.
+    Fields whose names begin with ``load`` include the warm-up. The other times and bytes are of the counted requests,
+    if the field does not say otherwise.
     """
 
     requests: int
     """Number of counted requests with the right reply."""
     errors: int
-    """Number of errors, including the warm-up."""
+    """Number of errors. Errors in the warm-up count too."""
     total_s: float
-    """Time from the start of the first counted request to the end of the last counted request."""
+    """Time in seconds from the start of the first counted request to the end of the last counted request."""
     response_us: float
-    """Mean response time, including the time of connecting."""
+    """Mean response time, in µs. The time of connecting is included."""
     connect_us: float
-    """Mean time of connecting. The rest of ``response_us`` is processing."""
+    """Mean time of connecting, in µs. The rest of ``response_us`` is the processing."""
     received_bytes: int
     sent_bytes: int
     load_requests: int
@@ -157,11 +157,11 @@ class CellSeen:
     client_cpu_s: float
     """Processor time of the client during ``load_s``."""
     sampled_s: float
-    """Time from the first sample to the last sample. The server was already busy at the first sample."""
+    """Time in seconds from the first sample to the last sample. At the first sample the server was already busy."""
     sampled_cpu_s: float
     """Processor time of the server from the first sample to the last sample."""
     cpu_samples: tuple[float, ...]
-    """Processor time of the server as shares of a core, from each sample to the next sample. The samples are nearly
-    equally spaced."""
+    """Processor time of the server in each interval between two samples, as a share of one core. The intervals are
+    nearly equally long."""
     memory_samples_mib: tuple[float, ...]
-    """Resident memory in MiB at the end of each interval of ``cpu_samples``."""
+    """Resident memory in MiB, read at the end of each interval of ``cpu_samples``."""
