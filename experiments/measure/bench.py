@@ -82,8 +82,7 @@ class Bench:
 
     def placed(self, levels: Mapping[str, Level]) -> "Bench":
         """The bench for a server at these levels. The server is pinned only if the placement is ``apart`` and this
-        bench has pinning.
-        """
+        bench has pinning."""
         return self if levels["placement"] == APART else replace(self, server_cores=None, load_cores=None)
 
 
@@ -110,8 +109,7 @@ def bench(
 
 def running_at(server: ServerKey) -> Address | None:
     """Address of a server that runs already. The server's ``service`` must be HOST:PORT. None for a server that must be
-    started. Raises UsageError for a wrong port.
-    """
+    started. Raises UsageError for a wrong port."""
     served = str(dict(server[0])["service"])
     if not _ADDRESS.fullmatch(served):
         return None
@@ -175,8 +173,7 @@ def server_command(
 
 def _options(service: str, levels: Mapping[str, Level], catalog: Path, timeline: Path | None) -> Sequence[str]:
     """Options of our own server's command that follow the service and the transport. The options give the port, the
-    cores, the catalog, the access, and each level that is not the default.
-    """
+    cores, the catalog, the access, and each level that is not the default."""
     command = ["--port", "0", "--cpus", "auto" if levels["placement"] == AUTO else "none"]
     if service == STOCK:
         store = MEMORY if levels["store"] == MEMORY else f"{SQLITE}:{_store_folder()}/{next(_stores)}"
@@ -197,8 +194,7 @@ _stores = count()
 @cache
 def _store_folder() -> Path:
     """Makes a folder for stores inside the working folder. The folder is not in /tmp, since /tmp may be in memory. The
-    folder is deleted at the end of this process.
-    """
+    folder is deleted at the end of this process."""
     folder = Path(tempfile.mkdtemp(prefix=".stores-", dir="."))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
@@ -214,8 +210,7 @@ def _peer_command(service: str, levels: Mapping[str, Level], catalog: Path) -> S
 
 def _own_options(name: str, levels: Mapping[str, Level], takes: Mapping[str, str]) -> Sequence[str]:
     """Options of the command of the peer ``name``. ``takes`` gives the option for each factor that the peer supports.
-    Raises UsageError if another factor is not at its default.
-    """
+    Raises UsageError if another factor is not at its default."""
     options: list[str] = []
     for factor, level in levels.items():
         if factor in takes:

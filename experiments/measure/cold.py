@@ -52,8 +52,7 @@ def runs(plan: ColdPlan, number: int, bench: Bench) -> Iterator[Run[ColdRun]]:
 
 def _of_peer(run: PeerRun) -> ColdRun:
     """Converts the report of a peer's client into a cold run. All calls count as answered, since a peer's client fails
-    at a wrong reply.
-    """
+    at a wrong reply."""
     connect_ns, first_ns = int(run.connect_ns[0]), int(run.first_ns[0])
     outcomes = {Status.OK.name: 1 + len(run.calls_ns)}
     return ColdRun(connect_ns, first_ns, int(run.calls_ns.sum()), len(run.calls_ns), outcomes, {})

@@ -20,23 +20,19 @@ from experiments.peers import PEERS, client_command, peer_of
 
 SPARE_S = 0.2
 """Time in seconds for which a client without a rate sends after the last counted second, so that this second is
-complete.
-"""
+complete."""
 
 CALLS_HZ_MAX = 100_000
 """Limit of a client without a rate: the client makes at most this number of calls for each second of its run. Some
-20,000 calls per second are usual.
-"""
+20,000 calls per second are usual."""
 
 TIMED_MAX = 1_000_000
 """Largest number of messages that a receiver times, if the client has a rate. If the client has no rate, the receiver
-times only the first message. This message does not count.
-"""
+times only the first message. This message does not count."""
 
 EXTRA_S = 30.0
 """Spare time of a client, in seconds. A client with a rate may send for this time after its planned end. A client that
-still runs for this time after its last allowed send is killed.
-"""
+still runs for this time after its last allowed send is killed."""
 
 
 def runs(plan: DeliveryPlan, number: int, bench: Bench) -> Iterator[Run[Delivered]]:

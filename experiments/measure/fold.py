@@ -119,8 +119,7 @@ def mean_responses_s(slices: SliceColumns) -> list[float]:
 
 def _sent(turns: Sequence[Turn], loads: Sequence[TurnLoad], clients: Sequence[TurnRecords]) -> Sent:
     """All requests, each with its slice. A late client may still send requests to the server of the preceding slice.
-    The result leaves out these requests.
-    """
+    The result leaves out these requests."""
     parts = [part for report in clients for part in report.requests]
     sent_ns = _joined([part.sent_ns for part in parts])
     connection = np.repeat(np.arange(len(parts)), [len(part.sent_ns) for part in parts])
@@ -245,8 +244,7 @@ def _updates(
     turns: Sequence[Turn], loads: Sequence[TurnLoad], reports: Sequence[TurnRecords]
 ) -> tuple[list[int], list[int]]:
     """Two lists with a number for each load, summed over the load's slices: the updates that the price updater sent,
-    and the updates that failed.
-    """
+    and the updates that failed."""
     sent, failed = [0] * len(loads), [0] * len(loads)
     updater = max(load.plan.clients for load in loads)
     begins = np.array([turn.begin_ns for turn in turns], dtype=np.int64)

@@ -14,22 +14,19 @@ from stock_service.rpc.transports import Address
 
 EXTRA_S = 60.0
 """Time in seconds that the client may take in addition to its planned time. If the number of requests is given, the
-client may take a further 60 s for each 10,000 requests.
-"""
+client may take a further 60 s for each 10,000 requests."""
 
 
 @dataclass(frozen=True, slots=True)
 class HttpAsk:
     """Options of the client, which sends in a closed loop. The load ends after ``requests`` requests, or after
-    ``seconds`` seconds. Exactly one of these two fields is over 0, and the other field is 0.
-    """
+    ``seconds`` seconds. Exactly one of these two fields is over 0, and the other field is 0."""
 
     address: Address
     request: str
     """Method and route, such as ``GET /entities/5``. In ``request``, ``body`` and ``expect``, the client replaces
     ``{id}`` by the key. The client replaces ``{turn}`` by the number of the request among the requests for this key,
-    from 0.
-    """
+    from 0."""
     body: str = ""
     connections: int = 1
     kept: bool = False
@@ -56,8 +53,7 @@ class HttpAsk:
 @dataclass(frozen=True, slots=True)
 class HttpSeen:
     """Report of the client. ``response_us`` and ``connect_us`` are means over the counted requests that got the right
-    reply. Without such a request, both are 0.
-    """
+    reply. Without such a request, both are 0."""
 
     requests: int
     """Number of counted requests that got the right reply."""
@@ -95,8 +91,7 @@ class HttpSeen:
 
 def run(client: Path, ask: HttpAsk, times: Path | None = None) -> HttpSeen:
     """Runs the client to its end. Blocks. The client writes every counted time into the file ``times``. Raises
-    ProgramFailed.
-    """
+    ProgramFailed."""
     with running(client, ask, times) as started:
         return seen(started, ask)
 

@@ -37,8 +37,7 @@ CALL_S = 5.0
 
 WAIT_S, BEGUN_S = 1.0, 0.3
 """``WAIT_S`` is the duration in seconds of the call during which the signal comes. The signal comes ``BEGUN_S`` seconds
-after the client sent the call. By then, the call has surely begun.
-"""
+after the client sent the call. By then, the call has surely begun."""
 
 EXITS = (0, -15, 143)
 """Allowed exit codes of another project's server after SIGTERM."""
@@ -152,8 +151,7 @@ TRIES: Mapping[str, Callable[[str], bool]] = {
     "deadlines": deadlines,
 }
 """Test of each feature. The keys are the headings of the table's columns. A test gives True if the server has the
-feature. The page shows the docstrings of the tests.
-"""
+feature. The page shows the docstrings of the tests."""
 
 _CODEC: Any = HelloRequest.SerializeToString, HelloReply.FromString
 
@@ -199,8 +197,7 @@ def page(servers: Sequence[str]) -> str:
 
 def main() -> None:
     """Tests every server whose package is installed. Writes the page only if all servers were tested. Blocks for a
-    minute.
-    """
+    minute."""
     Parser("python -m experiments.measure.keeps", "Tests features of the gRPC servers for Python.").parse_args()
     absent = [each for each in SERVERS if each in PEERS and not is_built(each)]
     print("\n".join(f"left out: {why_absent(each)}" for each in absent))

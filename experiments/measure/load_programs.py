@@ -51,8 +51,7 @@ SOURCES = Path(__file__).resolve().parents[1] / "peers"
 
 TIMEOUT_MS = 5000
 """Timeout that a program sends with each request, in ms. Our own client sends the same timeout, and so the server has
-equal work for every client.
-"""
+equal work for every client."""
 
 BUILD_S = 120.0
 """Longest time for the build of a program, in seconds. The first build, which also builds Go's own library, takes 20 s.
@@ -112,8 +111,7 @@ class Ask:
 @dataclass(frozen=True, slots=True)
 class Reading:
     """Results of a program for the requests after its warm-up. In a closed loop, the time of a request begins at its
-    send. In an open loop, the time begins when the request was due.
-    """
+    send. In an open loop, the time begins when the request was due."""
 
     requests: int
     """Number of answered requests. If this number is 0, the throughput and both percentiles are also 0."""
@@ -128,8 +126,7 @@ class Reading:
     """Processor time that the program used, as a share of a core. None if the program does not report the share."""
     all_requests: int | None = None
     """Number of answered requests, in the warm-up and after the warm-up. None if the program does not report this
-    number.
-    """
+    number."""
     never_sent: int = 0
     """Number of requests of an open loop that the program did not send, since too many earlier requests had no reply.
     """
@@ -155,8 +152,7 @@ class LoadProgram:
 @contextmanager
 def load_programs(names: Sequence[str] = ("ghz", "h2load", "go", "c")) -> Iterator[Mapping[str, LoadProgram | Absent]]:
     """Context that yields the named load programs. A missing program is ``Absent``, with the reason. The context builds
-    ``go``, ``c`` and ``c-http`` at its begin, and deletes them at its end.
-    """
+    ``go``, ``c`` and ``c-http`` at its begin, and deletes them at its end."""
     with ExitStack() as stack:
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="load-programs-")))
         yield {name: _found(name, scratch) for name in names}
@@ -165,8 +161,7 @@ def load_programs(names: Sequence[str] = ("ghz", "h2load", "go", "c")) -> Iterat
 @contextmanager
 def present(clients: Iterable[str], option: str) -> Iterator[Mapping[str, LoadProgram]]:
     """Context that yields the load programs among the levels ``clients`` of the factor ``client``. The context builds
-    the programs if necessary. Raises UsageError if a program is missing; the error names ``option``.
-    """
+    the programs if necessary. Raises UsageError if a program is missing; the error names ``option``."""
     with load_programs([name for name in dict.fromkeys(clients) if name in LOAD_PROGRAMS]) as found:
         there: dict[str, LoadProgram] = {}
         for name, program in found.items():
@@ -194,8 +189,7 @@ def ghz(program: Path, ask: Ask) -> Reading:
 
 def h2load(program: Path, ask: Ask) -> Reading:
     """Runs h2load to its end. A reply counts as right if its HTTP status is 200: h2load does not report the gRPC
-    status, which is in the trailer. Raises ProgramFailed.
-    """
+    status, which is in the trailer. Raises ProgramFailed."""
     with tempfile.TemporaryDirectory() as scratch:
         body, log = Path(scratch) / "body", Path(scratch) / "log"
         body.write_bytes(b"\0" + len(ask.payload).to_bytes(4, "big") + ask.payload)
@@ -231,8 +225,7 @@ def grpc_go(program: Path, ask: Ask) -> Reading:
 
 def go(program: Path, ask: Ask) -> Reading:
     """Runs ``go``, our load program for sockets in Go. The program reports only percentiles of the requests' times.
-    Raises ProgramFailed.
-    """
+    Raises ProgramFailed."""
     command = [str(program), "-address", ask.at, "-method", ask.path]
     command += ["-payload", ask.payload.hex(), "-connections", str(ask.connections), "-rate", "0"]
     command += ["-timeout", f"{TIMEOUT_MS}ms", "-warm-up", f"{ask.warm_up_s:g}s"]
@@ -295,8 +288,7 @@ def _found(name: str, scratch: Path) -> LoadProgram | Absent:
 
 def _built(name: str, scratch: Path) -> LoadProgram | Absent:
     """Compiles one of our own load programs into the folder ``scratch``. Gives ``Absent`` if the compiler is missing or
-    the build fails.
-    """
+    the build fails."""
     language, _, speaks = name.partition("-")
     program = scratch / f"{name}-client"
     if language == "go":
@@ -325,8 +317,7 @@ def _reading(
     ask: Ask,
 ) -> Reading:
     """Results for the requests after the warm-up. The arrays have the start time, the duration and the success of every
-    request.
-    """
+    request."""
     counted = began_ns - (began_ns.min() if len(began_ns) else 0) >= round(ask.warm_up_s * 1e9)
     answered = counted & is_ok
     ends_ns = (began_ns + took_ns)[answered].max(initial=0)

@@ -44,8 +44,7 @@ class MachineWatch:
         cpu_ns: Callable[[tuple[int, ...]], int] = processes_cpu_ns,
     ) -> None:
         """Begins the first round. ``is_alone`` is true if this process started every server. Otherwise foreign time is
-        unknown, since the time of a server that ran already would count as foreign.
-        """
+        unknown, since the time of a server that ran already would count as foreign."""
         self._proc, self._clock_s, self._cpu_ns = proc, clock_s, cpu_ns
         self._cores = cores()
         self._tells_foreign = is_alone and bool(self._core_ticks())

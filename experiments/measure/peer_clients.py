@@ -23,8 +23,7 @@ from stock_service.rpc.transports import Address
 
 EXTRA_S = 60.0
 """Longest time in seconds that a client may take in addition to the planned time. The client needs this time for its
-start, for connecting and for late sends.
-"""
+start, for connecting and for late sends."""
 
 CALL_S_MAX = 0.1
 """Longest mean time of a call in a closed loop, in seconds."""
@@ -69,8 +68,7 @@ class PeerRun:
     """Time of each client's first call."""
     calls_ns: npt.NDArray[np.int64]
     """Times of the later calls of all clients, in the order of the program's report. A later call is any call after a
-    client's first call.
-    """
+    client's first call."""
     clients: tuple[Line, ...] = ()
     """Sums over each client's later calls. Empty if the program does not report sums."""
     total: Line | None = None

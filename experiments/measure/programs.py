@@ -44,8 +44,7 @@ READY_S = 15.0
 
 STOP_S = 10.0
 """Longest time from SIGTERM until a program's exit, in seconds. After this time the program is killed. The time is
-twice the servers' grace time.
-"""
+twice the servers' grace time."""
 
 Seen = TypeVar("Seen")
 Report = TypeVar("Report")
@@ -61,14 +60,12 @@ _STDERR_BYTES = 1 << 20
 
 _STDERR_LINES = 5
 """Number of lines that an error message quotes from the end of standard error. A Python traceback names its error at
-the end.
-"""
+the end."""
 
 
 class ProgramFailed(StockServiceError):
     """Failure of a program: the program did not start, broke the process contract, or ended early. Has the program's
-    standard error.
-    """
+    standard error."""
 
     def __init__(self, command: Sequence[str], what: str, stderr: str) -> None:
         super().__init__(command, what, stderr)
@@ -83,7 +80,7 @@ class ProgramFailed(StockServiceError):
 
 
 class ProgramRefused(ProgramFailed):
-    """Refusal of options or files by a program. Before its ready line, the program prints a reason, and exits with 2."""
+    """Refusal of options or files. Before a ready line, the program prints a reason and exits with 2."""
 
     def __str__(self) -> str:
         said = self.stderr.strip().splitlines() or [" ".join(self.command)]
@@ -134,8 +131,7 @@ class Program:
 
     def first_line(self, timeout_s: float) -> str:
         """First line that the program prints, without the line end. Blocks. Raises ProgramFailed if no line comes
-        within ``timeout_s``.
-        """
+        within ``timeout_s``."""
         assert self._process.stdout is not None
         descriptor = self._process.stdout.fileno()
         deadline_s = time.monotonic() + timeout_s
@@ -156,8 +152,7 @@ class Program:
 
     def ready(self, timeout_s: float = READY_S) -> Address:
         """Address of a server, read from its ready line. Blocks. Raises ProgramFailed if the first line is not a ready
-        line, or if no line comes.
-        """
+        line, or if no line comes."""
         line = self.first_line(timeout_s)
         word, _, where = line.partition(" ")
         try:
@@ -185,8 +180,7 @@ class Program:
 
     def listening(self, at: Address, timeout_s: float = READY_S) -> None:
         """Waits until a server without a ready line accepts connections. Blocks. Raises ProgramFailed if the server
-        ends, or if it accepts no connection within ``timeout_s``.
-        """
+        ends, or if it accepts no connection within ``timeout_s``."""
         deadline_s = time.monotonic() + timeout_s
         while time.monotonic() < deadline_s:
             if self._process.poll() is not None:
@@ -203,8 +197,7 @@ class Program:
     def drained(self) -> Iterator[None]:
         """Reads and drops the program's output after the ready line, during a ``with`` block. Without this reader, the
         pipe of a program that prints a line for each request would become full, and the program would stop. Raises
-        OSError if ``cat`` is missing.
-        """
+        OSError if ``cat`` is missing."""
         cat, out, none = [shutil.which("cat") or "cat"], self._process.stdout, subprocess.DEVNULL
         with subprocess.Popen(tied(cat), stdin=out, stdout=none, stderr=none, process_group=0) as reader:
             try:
@@ -214,8 +207,7 @@ class Program:
 
     def cpu_s(self) -> float:
         """Processor time of all threads so far, in user mode and kernel mode, in seconds. Raises ProgramFailed for an
-        ended program.
-        """
+        ended program."""
         try:
             return processes_cpu_ns(self.pids) / 1e9
         except Unavailable as error:
@@ -228,15 +220,13 @@ class Program:
 
     def memory_mib(self) -> float:
         """Memory in MiB. On Linux this is the PSS, which divides a shared page among its processes. On other systems it
-        is resident memory.
-        """
+        is resident memory."""
         every = self._of_each(psutil.Process.memory_full_info)
         return sum(float(getattr(memory, "pss", memory.rss)) for memory in every) / 2**20
 
     def resident_mib(self) -> float:
         """Resident memory in MiB. Each process counts a shared page as a whole page, and so other programs do not
-        change this number.
-        """
+        change this number."""
         return sum(float(memory.rss) for memory in self._of_each(psutil.Process.memory_info)) / 2**20
 
     def threads(self) -> int:
@@ -345,8 +335,7 @@ class Program:
 
 def _has_open(process: psutil.Process, port: int) -> bool:
     """True if the process has a socket with this port. False for an ended process, and for a process that this user has
-    no right to inspect.
-    """
+    no right to inspect."""
     try:
         return any(one.laddr and one.laddr.port == port for one in process.net_connections("inet"))
     except psutil.Error:
@@ -406,8 +395,7 @@ def finished(
 
 def reported(command: Sequence[str], said: str, form: type[Report]) -> Report:
     """Reads the report that a program has printed as JSON. Raises ProgramFailed if the output does not have the form
-    ``form``.
-    """
+    ``form``."""
     try:
         return msgspec.json.decode(said, type=form)
     except ValueError as error:

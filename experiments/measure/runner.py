@@ -43,8 +43,7 @@ class Asked(Generic[B]):
 
     goes_on: Callable[[Sequence[B]], bool]
     """True if another block is needed. A look is a number of blocks after which a sweep is judged. For a sweep, this
-    function is called at every look except the last look.
-    """
+    function is called at every look except the last look."""
     began: Callable[[int], None]
     """Function that is called before each block, with the number of finished blocks."""
     is_robbed: Callable[[B], bool] = lambda _: False
@@ -215,8 +214,7 @@ def _write_rows(folder: Path, sweep: Sweep, blocks: Sequence[Block]) -> None:
 
 def check_free(folder: Path) -> None:
     """Raises UsageError if the folder has files other than ``environment.json`` and the ``.tmp`` files that a crash
-    leaves.
-    """
+    leaves."""
     others = (each for each in (folder.iterdir() if folder.exists() else ()) if each.suffix != ".tmp")
     if any(each.name != environment.ENVIRONMENT_FILE for each in others):
         raise UsageError(f"--out {folder}", "a folder with other files", "a new or an empty folder")
@@ -224,8 +222,7 @@ def check_free(folder: Path) -> None:
 
 def check_same(folder: Path) -> None:
     """Raises UsageError if the folder's blocks were measured with other code, with other versions or on another
-    machine.
-    """
+    machine."""
     then, now = environment.load(folder), environment.look()
     for before, here in zip(then.decisive(), now.decisive(), strict=True):
         if before != here:
