@@ -175,7 +175,7 @@ def _types(sent: Sent, loads: Sequence[TurnLoad], arm: Nanoseconds) -> dict[str,
 
 
 def _arm(place: int, sent: Sent, whole: npt.NDArray[np.bool_], arm: Nanoseconds, load: TurnLoad) -> ArmSeen:
-    """Observation of one arm. The times are from the slices that ``whole`` selects, and the errors are from all slices."""
+    """Observation of one arm: times from the slices that ``whole`` selects, and errors from all its slices."""
     every = sent.counted & (arm[sent.slice] == place)
     own = every & (whole[sent.slice] | (sent.outcome % TYPE_STEP >= FAULT_FIRST))
     answered = {

@@ -59,13 +59,11 @@ _STDERR_BYTES = 1 << 20
 """Largest number of bytes of standard error that are read for an error message."""
 
 _STDERR_LINES = 5
-"""Number of lines that an error message quotes from the end of standard error. A Python traceback names its error at
-the end."""
+"""Number of last lines of standard error that an error message quotes. A Python traceback names its error last."""
 
 
 class ProgramFailed(StockServiceError):
-    """Failure of a program: the program did not start, broke the process contract, or ended early. Has the program's
-    standard error."""
+    """Failure of a program that did not start, broke the process contract or ended early. Has its standard error."""
 
     def __init__(self, command: Sequence[str], what: str, stderr: str) -> None:
         super().__init__(command, what, stderr)
@@ -206,8 +204,7 @@ class Program:
                 reader.kill()
 
     def cpu_s(self) -> float:
-        """Processor time of all threads so far, in user mode and kernel mode, in seconds. Raises ProgramFailed for an
-        ended program."""
+        """Processor time of all threads so far, in user and kernel mode, in seconds. Raises ProgramFailed."""
         try:
             return processes_cpu_ns(self.pids) / 1e9
         except Unavailable as error:
@@ -219,8 +216,7 @@ class Program:
         return sum(times.user for times in every), sum(times.system for times in every)
 
     def memory_mib(self) -> float:
-        """Memory in MiB. On Linux this is the PSS, which divides a shared page among its processes. On other systems it
-        is resident memory."""
+        """Memory in MiB. On Linux: PSS, which divides a shared page among its processes. Elsewhere: resident memory."""
         every = self._of_each(psutil.Process.memory_full_info)
         return sum(float(getattr(memory, "pss", memory.rss)) for memory in every) / 2**20
 
@@ -247,8 +243,7 @@ class Program:
             raise self._failed("has ended") from error
 
     def stop(self, timeout_s: float = STOP_S) -> None:
-        """Sends SIGTERM. After ``timeout_s``, sends SIGKILL. Blocks until the program is reaped. Further calls do
-        nothing.
+        """Sends SIGTERM, and after ``timeout_s`` SIGKILL. Blocks until the program is reaped. Later calls do nothing.
 
         Raises ProgramFailed unless the program exits within ``timeout_s`` with one of ``exits``.
         """
