@@ -8,9 +8,9 @@ study. A **look** is a number of blocks after which a sweep is judged. A recordi
 - The sweep ended at the first look that decided every headline comparison, or at the last look.
 - The folder has all texts that are computed from the blocks, and all other measurements of the part.
 
-The recording is judged by the limits that it recorded. A recorded limit that is not
-the limit of this version counts as a difference. A
-recording need not have factors that were added later. Left out: a proof that the blocks were measured at all.
+The recording is judged by the limits that it recorded. A recorded limit that is not the limit of this
+version counts as a difference. A recording need not have factors that were added later. Left out: a proof that the
+blocks were measured at all.
 """
 
 from collections import Counter
@@ -115,7 +115,7 @@ def _run_faults(plan: Plan, seen: Sequence[KindBlock[Any]]) -> Iterator[str]:
 
 
 def _unlike_its_design(folder: Path, sweep: Sweep, expected: Expected) -> Iterator[str]:
-    """Differences from the design: the part makes no such sweep, or the part's files and folders are missing or wrong."""
+    """Differences from the design: the part makes no such sweep, or files and folders are missing or wrong."""
     apart = list[list[str]]()
     for design in expected.designs:
         made = replace(_without_later(design.sweep, sweep), limits=sweep.limits)
