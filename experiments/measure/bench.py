@@ -193,8 +193,8 @@ _stores = count()
 
 @cache
 def _store_folder() -> Path:
-    """Makes a folder for stores inside the working folder. The folder is not in /tmp, since /tmp may be in memory. The
-    folder is deleted at the end of this process."""
+    """Makes a folder for stores inside the working folder. /tmp may be in memory. The folder is deleted at the end of
+    this process."""
     folder = Path(tempfile.mkdtemp(prefix=".stores-", dir="."))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder

@@ -22,8 +22,8 @@ from experiments.peers import client_command, peer_of
 from stock_service.rpc.transports import Address
 
 EXTRA_S = 60.0
-"""Longest time in seconds that a client may take in addition to the planned time. The client needs this time for its
-start, for connecting and for late sends."""
+"""Longest time in seconds that a client may take in addition to the planned time. This time is for its start,
+connecting and late sends."""
 
 CALL_S_MAX = 0.1
 """Longest mean time of a call in a closed loop, in seconds."""
@@ -67,8 +67,8 @@ class PeerRun:
     first_ns: npt.NDArray[np.int64]
     """Time of each client's first call."""
     calls_ns: npt.NDArray[np.int64]
-    """Times of the later calls of all clients, in the order of the program's report. A later call is any call after a
-    client's first call."""
+    """Times of the later calls of all clients, in the order of the program's report. Later: after a client's first
+    call."""
     clients: tuple[Line, ...] = ()
     """Sums over each client's later calls. Empty if the program does not report sums."""
     total: Line | None = None
@@ -108,9 +108,8 @@ def run(of: Setting, at: Address, calls: int, cpus: tuple[int, ...] | None) -> P
 def on_schedule(sent_ns: npt.NDArray[np.int64], rate_hz: float) -> tuple[float, float | None]:
     """Two values: the number of calls sent per second, and the 99th percentile of the lateness of sends in µs.
 
-    ``sent_ns`` has the time from the first send to the send of each later call. The calls sent per second are the
-    number of these times divided by the last of these times. For fewer than 100 calls the percentile is None, since a
-    single late call would determine the percentile.
+    ``sent_ns`` has the time from the first send to the send of each later call. The first value is the number of these
+    times divided by the last time. Below 100 calls the percentile is None, since a single late call would determine it.
     """
     due_ns = np.arange(1, len(sent_ns) + 1) * (1e9 / rate_hz)
     late_ns = np.maximum(sent_ns - due_ns, 0)

@@ -149,8 +149,7 @@ class Program:
         return line[:-1].decode("utf-8", "replace")
 
     def ready(self, timeout_s: float = READY_S) -> Address:
-        """Address of a server, read from its ready line. Blocks. Raises ProgramFailed if the first line is not a ready
-        line, or if no line comes."""
+        """Address of a server, read from its ready line. Blocks. Raises ProgramFailed if no ready line comes."""
         line = self.first_line(timeout_s)
         word, _, where = line.partition(" ")
         try:

@@ -1,9 +1,8 @@
 """Finds the processes of a server that runs already on this machine.
 
 ``/proc/net/tcp`` lists the listening sockets, each with its inode. For each open socket of a process, ``/proc/PID/fd``
-has a link with the socket's inode. Only root and the user of a process may read the links of the process. So a server
-of another user is found only by root. Left out: processes of the server that do not listen; operating systems other
-than Linux. On these systems no process is found.
+has a link with the socket's inode. Only root and the user of a process may read the links of the process. Left out:
+processes of the server that do not listen; operating systems other than Linux, where no process is found.
 """
 
 import os

@@ -42,8 +42,8 @@ START_S = 0.05
 the message within this time."""
 
 UPDATES_INTERVAL_S = 0.02
-"""Mean pause in seconds between two updates of the price updater. The updater sends only in the slices of its arm, some
-fifty updates per second."""
+"""Mean pause in seconds between two updates of the price updater. It sends some fifty updates per second, only in the
+slices of its arm."""
 
 SHARED_S = 0.1
 """Smallest processor time, in seconds, of which shares are computed, such as the kernel's share. The kernel counts the
@@ -59,8 +59,8 @@ Watch = Callable[[float], None]
 
 @dataclass(frozen=True, slots=True)
 class Servers:
-    """Servers of a block. The keys of each mapping are the servers' keys. ``programs`` has the servers that this
-    process started. ``timelines`` has the files into which these servers write their timelines."""
+    """Servers of a block, by server key. ``programs`` has the servers that this process started. ``timelines`` has the
+    files into which these servers write their timelines."""
 
     addresses: Mapping[ServerKey, Address]
     programs: Mapping[ServerKey, Program]
@@ -255,9 +255,8 @@ def _drawn(sweep: Sweep, responses_s: Sequence[float], number: int, attempt: int
 def _responses_s(sweep: Sweep, loads: Sequence[TurnLoad], clients: TurnClients) -> list[float]:
     """Mean response time of each arm in seconds, under a short load. 0 for an arm that got no reply.
 
-    A call may take longer than its slice. Such a call also takes the time of the following slices, and the arms of
-    these slices may get no reply. Arms without a reply are loaded again. This ends when every arm has a reply, or when
-    a repeated load gives no further arm a reply.
+    A call may take longer than its slice. Then the arms of the following slices may get no reply. Arms without a reply
+    are loaded again. This ends when every arm has a reply, or when no further arm gets a reply.
     """
     responses_s = [0.0] * len(loads)
     waiting, before = warm_up(sweep), len(loads) + 1

@@ -1,11 +1,11 @@
-"""Observes standalone servers. First observes the start time, and then memory and idle processor time at several
-numbers of held connections.
+"""Observes standalone servers. An observation has the start time, and memory and idle processor time at several numbers
+of held connections.
 
 A server is started in the same way as in a sweep, on the core of the servers. This process opens the connections with
-the lean client. If the lean client does not support the transport, this process uses the transport's library. Each
-connection makes one call and gets a reply, so that the server has the complete state of the connection. After these
-calls, no requests are sent. The server's CPU clock has the processor time in nanoseconds. So an observation of some
-seconds can detect a load of a thousandth of a core.
+the lean client. If this client does not support the transport, it uses the transport's library. Each connection makes
+one call and gets a reply, so that the server has the complete state of the connection. After these calls, no requests
+are sent. The server's CPU clock has the processor time in nanoseconds. So some seconds are enough to detect a load of a
+thousandth of a core.
 """
 
 import time
@@ -29,8 +29,7 @@ from stock_service.rpc.transports import Address, Connection, ServeOptions
 from stock_service.rpc.transports import load as load_transport
 
 SETTLE_S = 0.3
-"""Pause in seconds before an observation. The pause follows the start or the last call. Idle threads sleep after this
-time."""
+"""Pause in seconds before an observation. After this time, idle threads sleep."""
 
 CALL_S = 10.0
 """Longest time in seconds for connecting and the first call of a connection. A millisecond is usual."""

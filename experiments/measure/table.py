@@ -2,9 +2,9 @@
 
 A cell is a server under a number of requests (``kinds/table.py``). A sample has the server's processor time and memory.
 A client in C sends the load. This process takes a sample every 10 ms in the first second of a cell, and later every 100
-ms. A sample takes some 50 µs of a core: of the client's core, or of any core if nothing is pinned. The main thread
-waits for the load, so that Ctrl-C ends the load at once. Every reply is checked. This process checks the first reply of
-a cell, and the client checks that all replies are equal to the first reply.
+ms. A sample takes some 50 µs of the client's core, or of any core if nothing is pinned. The main thread waits for the
+load, so that Ctrl-C ends the load at once. Every reply is checked. This process checks a cell's first reply, and the
+client checks that all other replies are equal.
 """
 
 import time
@@ -104,8 +104,7 @@ def _sampled(program: Program, client: Path, ask: HttpAsk) -> tuple[HttpSeen, Se
 
 
 def thinned(samples: Sequence[Sample]) -> Sequence[Sample]:
-    """Samples that are kept. Of a short cell, all samples are kept. Of a longer cell, samples at least ``SAMPLED_S``
-    apart are kept."""
+    """Samples that are kept: all samples of a short cell, and samples at least ``SAMPLED_S`` apart of a longer cell."""
     if not samples or samples[-1].at_s - samples[0].at_s < SHORT_S:
         return samples
     kept = [samples[0]]

@@ -248,10 +248,10 @@ def _peer_window(of: Setting, at: Address, turns: Windows, bench: Bench, pids: t
     """Runs one window with the client of a peer, to the end of the client. Raises ProgramFailed. Raises Absent if the
     peer is not built.
 
-    The response times leave out the first call of each client. The program may report the clients' rates and processor
-    time. These values also leave out the first calls. If a single client has a rate, and the program reports the times
-    of its sends, these times are compared with a constant schedule. The schedule begins at the first call. The server's
-    processor time includes all calls and the connecting. The bytes on the wire are unknown.
+    The response times leave out the first call of each client. The clients' rates and processor time, if reported, also
+    leave out the first calls. The sends of a single client with a rate, if reported, are compared with a constant
+    schedule that begins at the first call. The server's processor time includes all calls and the connecting. The bytes
+    on the wire are unknown.
     """
     rate_hz = of["rate_hz"]
     calls = round(float(rate_hz) * turns.duration_s) if isinstance(rate_hz, float) else turns.calls
@@ -313,8 +313,8 @@ def _answered(seen: Sequence[Mapping[str, Part]], requests: Sequence[str]) -> An
 
 
 def effective(times: Times, windows: Sequence[Times]) -> float:
-    """Effective sample size for the 99th percentile. This is the number of independent requests that would estimate the
-    percentile equally well. Requests of one window depend on one another. 0 without requests."""
+    """Effective sample size for the 99th percentile. So many independent requests would estimate the percentile equally
+    well. Requests of one window depend on one another. 0 without requests."""
     if not times.count:
         return 0.0
     _, highest, counts = times.buckets()

@@ -34,8 +34,8 @@ from experiments.show.version import without
 from experiments.verify.blocks import block_faults, machine_faults, shape_faults, time_faults
 
 GROWING = ("executor", "locking")
-"""Factors whose lists of levels grow: when the service gets new parts, new levels are added at the end. A recording
-need not have levels that were added after the recording."""
+"""Factors whose lists of levels grow at the end, when the service gets new parts. A recording need not have later
+levels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,22 +44,21 @@ class Design:
 
     sweep: Sweep
     runs: Sequence[Plan]
-    """Plans of the runs that are not sweeps. These runs are in the sweep's folder."""
+    """Plans of the runs in the sweep's folder that are not sweeps."""
     parts: Sequence[str]
     """Names of the parts that are measured before and after the sweep. Each such part has a subfolder of its name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """Expected content of a folder. The folder's part determines the content."""
+    """Expected content of a folder, which its part determines."""
 
     texts: Mapping[str, Callable[[], str]]
     """Functions that recompute the report and the figures, by file name. Each text is computed when its function is
     called."""
     designs: Iterable[Design]
     """Possible designs of the part, the most probable design first. The folder's sweep must be the sweep of one of
-    these designs. The designs can be iterated only once, and each design is made during the iteration. Empty for an
-    unknown part."""
+    these designs. The iterable makes the designs one by one, and can be used once. Empty for an unknown part."""
 
 
 Expecting = Callable[[Path], Expected]
@@ -101,8 +100,8 @@ def _faults(folder: Path, sweep: Sweep, every: Sequence[Block]) -> Iterator[str]
 
 
 def _run_faults(plan: Plan, seen: Sequence[KindBlock[Any]]) -> Iterator[str]:
-    """Faults of a run that is not a sweep: gaps in the blocks' numbers, overlapping times of blocks, copied blocks, or
-    runs that are not in the drawn order."""
+    """Faults of a run that is not a sweep: gaps in the blocks' numbers, blocks that overlap in time, copied blocks,
+    runs in a wrong order."""
     if [each.number for each in seen] != list(range(1, len(seen) + 1)):
         yield f"the blocks' numbers have gaps: {' '.join(str(each.number) for each in seen)}"
     yield from time_faults(seen)
@@ -143,12 +142,11 @@ def _unlike_its_design(folder: Path, sweep: Sweep, expected: Expected) -> Iterat
 
 
 def _without_later(design: Sweep, recorded: Sweep) -> Sweep:
-    """The design without the arms of later levels. A later level is a level of a factor in ``GROWING`` that comes after
-    all recorded levels in the factor's list.
+    """The design without the arms of later levels. A later level comes after all recorded levels in the list of a
+    factor in ``GROWING``.
 
     If every remaining arm is measured equally often in both sweeps, the result has the groups of the recorded sweep.
-    The groups of the two sweeps may differ: in a group, an arm of a later level can take the place of the second server
-    of an A/A pair.
+    The groups may differ, since an arm of a later level can take the place of an A/A pair's second server.
     """
     later = {arm for name in GROWING for arm in _behind(name, design, recorded)}
     if not later:
@@ -164,9 +162,9 @@ def _without_later(design: Sweep, recorded: Sweep) -> Sweep:
 
 
 def _behind(factor: str, design: Sweep, recorded: Sweep) -> Iterator[Arm]:
-    """Arms of a design with a later level: in the factor's list of levels, this level comes after every recorded level.
+    """Arms of a design with a later level, which comes after every recorded level in the factor's list.
 
-    A server that is not ours has a level that is not in the list. Such a level does not count as a later level.
+    A level that is not in the list, as of a server that is not ours, does not count as later.
     """
     place = {level: number for number, level in enumerate(FACTORS[factor].kind.levels.split("|"))}
     last = max(place.get(arm.setting.text(factor), -1) for arm in recorded.arms)
@@ -187,8 +185,8 @@ def _unlike(one: Sweep, other: Sweep) -> Iterator[str]:
 
 
 def cut_short(sweep: Sweep, blocks: Sequence[Block]) -> Iterator[str]:
-    """Faults of a sweep that did not end at the right look. The right look is the first look that decides every
-    headline comparison, or else the last look."""
+    """Faults of a sweep that did not end at the first look that decides every headline comparison, or else at the last
+    look."""
     looks = ", ".join(map(str, sweep.looks))
     if [block.number for block in blocks] != list(range(1, len(blocks) + 1)):
         yield f"the blocks' numbers have gaps: {' '.join(str(block.number) for block in blocks)}"
@@ -211,8 +209,8 @@ def told_late(folder: Path, every: Sequence[Block]) -> Iterator[str]:
 
 
 def _later_factors(sweep: Sweep, recorded: Path) -> Set[str]:
-    """Factors that were added after the recording. The recorded rows have no column for these factors, and in all arms
-    these factors have their defaults."""
+    """Factors that were added after the recording. The recorded rows lack these factors, which have their defaults in
+    all arms."""
     header = _text(recorded).partition("\n")[0].split(",") if recorded.exists() else ()
     return FACTORS.keys() - set(header) - {name for arm in sweep.arms for name, _ in arm.setting.said()}
 
@@ -240,7 +238,7 @@ def _text(file: Path) -> str:
 
 
 def _cell(has: str, should: str) -> str:
-    """Text that quotes the recorded and the computed line, each around the first character that differs."""
+    """Text that quotes two lines around the first character that differs."""
     place = next((n for n, (a, b) in enumerate(zip(has, should, strict=False)) if a != b), min(len(has), len(should)))
     begin = max(0, place - 20)
     return f"has …{has[begin : place + 30]!r}, computed …{should[begin : place + 30]!r}"

@@ -40,9 +40,8 @@ LEANEST, HTTP_2 = "sockets", ("grpc", "grpc_static", "grpc_aio")
 headers and frames."""
 
 WIRE_NEAR = 1.01
-"""Smallest ratio of two numbers of bytes that is a fault. A smaller ratio counts as equal, for two reasons. Long
-messages need almost the same number of bytes on both transports. The loopback's counter also counts the bytes of other
-programs."""
+"""Smallest ratio of two numbers of bytes that is a fault. Long messages need almost equal numbers of bytes on both
+transports, and the loopback's counter includes the bytes of other programs."""
 
 UNLIKE = ("transport", "executor", "client", "workers", "clients", "dispatch", "locking")
 """Factors in which two arms with equal messages may differ. Among these factors, only the transport changes the number
@@ -51,7 +50,7 @@ of bytes on the wire."""
 
 def shape_faults(sweep: Sweep, every: Sequence[Block]) -> Iterator[str]:
     """Faults of shape: columns of different lengths, or a wrong number of arms or servers in a block. No value can be
-    computed from a block with such a fault."""
+    computed from such a block."""
     for block in every:
         slices = block.slices
         columns = (slices.appearance, slices.arm, slices.fate, slices.counted_ns, slices.requests, slices.active_ns)
@@ -96,15 +95,15 @@ def attempt_faults(sweep: Sweep, every: Sequence[Block]) -> Iterator[str]:
 
 
 def time_faults(every: Sequence[Block | KindBlock[Any]]) -> Iterator[str]:
-    """Faults of times. A block has such a fault if it began before the preceding block had ended."""
+    """Faults of times: a block began before the preceding block had ended."""
     for one, other in pairwise(every):
         if _ended_s(one) >= _began_s(other) + LABEL_S:
             yield f"block {other.number} began at {other.started_at}, before block {one.number} had ended"
 
 
 def machine_faults(machine: Environment, every: Sequence[Block]) -> Iterator[str]:
-    """Contradictions between the blocks and the machine's counts. The counts have the busy and the stolen time before
-    and after the sweep, and the times of day at which they were read."""
+    """Contradictions between the blocks and the machine's counts. The machine's busy and stolen time are read before
+    and after the sweep."""
     if machine.after is None:
         yield "no record of the machine after the sweep"
         return
@@ -184,11 +183,9 @@ def _sum_faults(sweep: Sweep, block: Block, place: int) -> Iterator[str]:
 
 
 def _is_whole(answered: Answered, in_slices: bool) -> bool:
-    """True if the buckets of a histogram agree with its count, its sum, its sum of squares, its least time and its
-    greatest time.
+    """True if the buckets of a histogram agree with its count, sum, sum of squares, least time and greatest time.
 
-    In a block of windows, the histogram may have the times of errors. In a block of slices, the histogram has no times
-    of errors.
+    The histogram may have the times of errors in windows, but not in slices.
     """
     times = answered.times
     outcomes, errors = sum(answered.outcomes.values()), 0 if in_slices else sum(answered.errors.values())
@@ -219,8 +216,8 @@ def _wire_faults(sweep: Sweep, every: Sequence[Block]) -> Iterator[str]:
 
 
 def _wire_bytes(sweep: Sweep, every: Sequence[Block], arm: Arm) -> float | None:
-    """Number of bytes on the wire for each request of an arm. This is the median of ``gates.wire_bytes`` over the
-    blocks. None if no block has recorded bytes."""
+    """Bytes on the wire for each request of an arm: the median of ``gates.wire_bytes`` over the blocks. None if no
+    block has recorded bytes."""
     found = [each for block in every if (each := wire_bytes(sweep, block, arm))]
     return median(found) if found else None
 
