@@ -81,8 +81,7 @@ class Bench:
         return stocks_of(self.catalog)
 
     def placed(self, levels: Mapping[str, Level]) -> "Bench":
-        """The bench for a server at these levels. The server is pinned only if the placement is ``apart`` and this
-        bench has pinning."""
+        """The bench for a server at these levels. Without the placement ``apart``, this bench has no pinning."""
         return self if levels["placement"] == APART else replace(self, server_cores=None, load_cores=None)
 
 
@@ -172,8 +171,8 @@ def server_command(
 
 
 def _options(service: str, levels: Mapping[str, Level], catalog: Path, timeline: Path | None) -> Sequence[str]:
-    """Options of our own server's command that follow the service and the transport. The options give the port, the
-    cores, the catalog, the access, and each level that is not the default."""
+    """Options of our own server's command after its service and transport. They give the port, the cores, the catalog,
+    the access, and each level that is not the default."""
     command = ["--port", "0", "--cpus", "auto" if levels["placement"] == AUTO else "none"]
     if service == STOCK:
         store = MEMORY if levels["store"] == MEMORY else f"{SQLITE}:{_store_folder()}/{next(_stores)}"

@@ -2,7 +2,7 @@
 
 The client opens a new connection for each request, or keeps its connections. The client ends after a given number of
 requests, or after a given time. If each request has a new connection, a request's time begins before the connect, and
-ends when the server has closed the connection. The program ``ab`` measures the same time.
+ends when the server has closed the connection. ``ab`` measures the same time.
 """
 
 from contextlib import AbstractContextManager
@@ -25,8 +25,7 @@ class HttpAsk:
     address: Address
     request: str
     """Method and route, such as ``GET /entities/5``. In ``request``, ``body`` and ``expect``, the client replaces
-    ``{id}`` by the key. The client replaces ``{turn}`` by the number of the request among the requests for this key,
-    from 0."""
+    ``{id}`` by the key, and ``{turn}`` by the number of the request for this key, from 0."""
     body: str = ""
     connections: int = 1
     kept: bool = False

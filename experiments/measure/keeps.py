@@ -37,7 +37,7 @@ CALL_S = 5.0
 
 WAIT_S, BEGUN_S = 1.0, 0.3
 """``WAIT_S`` is the duration in seconds of the call during which the signal comes. The signal comes ``BEGUN_S`` seconds
-after the client sent the call. By then, the call has surely begun."""
+after the send. By then, the call has surely begun."""
 
 EXITS = (0, -15, 143)
 """Allowed exit codes of another project's server after SIGTERM."""
@@ -150,8 +150,8 @@ TRIES: Mapping[str, Callable[[str], bool]] = {
     "drain": drain,
     "deadlines": deadlines,
 }
-"""Test of each feature. The keys are the headings of the table's columns. A test gives True if the server has the
-feature. The page shows the docstrings of the tests."""
+"""Test of each feature. The keys are the headings of the table's columns. A test is True if the server has the feature.
+The page shows the docstrings of the tests."""
 
 _CODEC: Any = HelloRequest.SerializeToString, HelloReply.FromString
 

@@ -110,8 +110,8 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Results of a program for the requests after its warm-up. In a closed loop, the time of a request begins at its
-    send. In an open loop, the time begins when the request was due."""
+    """Results of a program for the requests after its warm-up. A request's time begins at its send; in an open loop,
+    when the request was due."""
 
     requests: int
     """Number of answered requests. If this number is 0, the throughput and both percentiles are also 0."""
@@ -161,7 +161,7 @@ def load_programs(names: Sequence[str] = ("ghz", "h2load", "go", "c")) -> Iterat
 @contextmanager
 def present(clients: Iterable[str], option: str) -> Iterator[Mapping[str, LoadProgram]]:
     """Context that yields the load programs among the levels ``clients`` of the factor ``client``. The context builds
-    the programs if necessary. Raises UsageError if a program is missing; the error names ``option``."""
+    the programs if necessary. Raises UsageError, which names ``option``, for a missing program."""
     with load_programs([name for name in dict.fromkeys(clients) if name in LOAD_PROGRAMS]) as found:
         there: dict[str, LoadProgram] = {}
         for name, program in found.items():

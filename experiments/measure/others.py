@@ -7,10 +7,10 @@ descendants. The kernel reports the time of a running process in nanoseconds, an
 in ticks. So the time of a short-lived child is counted, too.
 
 The kernel handles network packets (softirq) while the sending process runs. Most kernels count this work as time of the
-process. Some kernels count interrupt time separately (``CONFIG_IRQ_TIME_ACCOUNTING``). The interrupt ticks of such a
-kernel are not 0. On such a kernel, interrupt time counts neither as own time nor as foreign time, since the process
-that caused the interrupt is unknown. A daemon whose parent has ended is no descendant any more. Its time counts as
-foreign. Left out: operating systems other than Linux. Foreign time is unknown there.
+process. Some kernels count interrupt time separately (``CONFIG_IRQ_TIME_ACCOUNTING``), and report interrupt ticks over
+0. Then interrupt time is neither own time nor foreign time, since the process that caused the interrupt is unknown. A
+daemon whose parent has ended is no descendant any more. Its time counts as foreign. Left out: operating systems other
+than Linux, where foreign time is unknown.
 """
 
 import os

@@ -42,7 +42,7 @@ class Line(msgspec.Struct):
     calls: int = 0
     """Number of calls of one client; in the line ``total``, of all clients."""
     wall_ns: int = 0
-    """Time from the common start of all clients to the last reply of the calls that ``calls`` counts."""
+    """Time from the common start of all clients to the last reply of the calls in ``calls``."""
     processor_ns: int = 0
     answer_ns: int = 0
     cycle_ns: int = 0
@@ -67,8 +67,7 @@ class PeerRun:
     first_ns: npt.NDArray[np.int64]
     """Time of each client's first call."""
     calls_ns: npt.NDArray[np.int64]
-    """Times of the later calls of all clients, in the order of the program's report. Later: after a client's first
-    call."""
+    """Times of all calls after each client's first call, in the order of the program's report."""
     clients: tuple[Line, ...] = ()
     """Sums over each client's later calls. Empty if the program does not report sums."""
     total: Line | None = None
@@ -109,7 +108,8 @@ def on_schedule(sent_ns: npt.NDArray[np.int64], rate_hz: float) -> tuple[float, 
     """Two values: the number of calls sent per second, and the 99th percentile of the lateness of sends in µs.
 
     ``sent_ns`` has the time from the first send to the send of each later call. The first value is the number of these
-    times divided by the last time. Below 100 calls the percentile is None, since a single late call would determine it.
+    times divided by the last time. For fewer than 100 calls the percentile is None, since a single late call would
+    determine it.
     """
     due_ns = np.arange(1, len(sent_ns) + 1) * (1e9 / rate_hz)
     late_ns = np.maximum(sent_ns - due_ns, 0)

@@ -43,8 +43,8 @@ READY_S = 15.0
 """Longest time for a server's ready line, in seconds. The slowest server of the studies needed 1 s."""
 
 STOP_S = 10.0
-"""Longest time from SIGTERM until a program's exit, in seconds. After this time the program is killed. The time is
-twice the servers' grace time."""
+"""Longest time from SIGTERM until a program's exit, in seconds. After this time the program is killed. This is twice
+the servers' grace time."""
 
 Seen = TypeVar("Seen")
 Report = TypeVar("Report")
@@ -96,8 +96,8 @@ class Program:
         folder: Path | None = None,
         variables: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        """Starts the program in a new session, pinned to the cores ``cpus``. With None, the program is not pinned.
-        Raises ProgramFailed for a missing program.
+        """Starts the program in a new session, pinned to the cores ``cpus``. None: not pinned. Raises ProgramFailed for
+        a missing program.
 
         ``exits`` has the allowed exit codes after SIGTERM. A negative code is the number of a signal. ``variables`` are
         added to the program's environment.
@@ -192,9 +192,8 @@ class Program:
 
     @contextmanager
     def drained(self) -> Iterator[None]:
-        """Reads and drops the program's output after the ready line, during a ``with`` block. Without this reader, the
-        pipe of a program that prints a line for each request would become full, and the program would stop. Raises
-        OSError if ``cat`` is missing."""
+        """Reads and drops the program's output after the ready line, during a ``with`` block. A program that prints a
+        line for each request would otherwise fill the pipe, and stop. Raises OSError if ``cat`` is missing."""
         cat, out, none = [shutil.which("cat") or "cat"], self._process.stdout, subprocess.DEVNULL
         with subprocess.Popen(tied(cat), stdin=out, stdout=none, stderr=none, process_group=0) as reader:
             try:
@@ -220,8 +219,8 @@ class Program:
         return sum(float(getattr(memory, "pss", memory.rss)) for memory in every) / 2**20
 
     def resident_mib(self) -> float:
-        """Resident memory in MiB. Each process counts a shared page as a whole page, and so other programs do not
-        change this number."""
+        """Resident memory in MiB. Each process counts the whole of a shared page, so other programs do not change this
+        number."""
         return sum(float(memory.rss) for memory in self._of_each(psutil.Process.memory_info)) / 2**20
 
     def threads(self) -> int:
@@ -361,8 +360,8 @@ def running(
     folder: Path | None = None,
     variables: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[Program]:
-    """Runs a program that ends by itself, during a ``with`` block. The program is pinned to the cores ``cpus``. With
-    None, it is not pinned.
+    """Runs a program that ends by itself, during a ``with`` block. The program is pinned to the cores ``cpus``. None:
+    not pinned.
 
     The program is killed if the ``with`` block ends first, as after Ctrl-C, or if this process ends
     (``rpc/process/lifeline.py``). ``variables`` are added to the program's environment. Raises ProgramFailed if the
@@ -388,7 +387,7 @@ def finished(
 
 
 def reported(command: Sequence[str], said: str, form: type[Report]) -> Report:
-    """Reads the report that a program has printed as JSON. Raises ProgramFailed if the output does not have the form
+    """Reads the report that a program has printed as JSON. Raises ProgramFailed if the report has not the form
     ``form``."""
     try:
         return msgspec.json.decode(said, type=form)

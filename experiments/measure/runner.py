@@ -42,8 +42,8 @@ class Asked(Generic[B]):
     """Functions of the caller, which ``run_sweep`` and ``run_beside`` call during the measurement."""
 
     goes_on: Callable[[Sequence[B]], bool]
-    """True if another block is needed. A look is a number of blocks after which a sweep is judged. For a sweep, this
-    function is called at every look except the last look."""
+    """True if another block is needed. For a sweep, this function is called at every look (a number of blocks after
+    which a sweep is judged) but the last."""
     began: Callable[[int], None]
     """Function that is called before each block, with the number of finished blocks."""
     is_robbed: Callable[[B], bool] = lambda _: False
@@ -192,10 +192,10 @@ def _begun(form: Form[P, B], plan: P, folder: Path, resume: bool) -> Sequence[B]
 
 
 def _begin(form: Form[P, Any], plan: P, folder: Path) -> None:
-    """Begins a run. First writes the environment. Last writes the plan, which marks the run as begun.
+    """Begins a run: writes first the environment, and last the plan, which marks the run as begun.
 
-    The folder of a sweep must be new or empty, or have the predictions of the sweep. A run of another kind may use the
-    folder of a sweep. Raises UsageError for another folder, or for a folder with blocks of another machine.
+    A sweep's folder must be new or empty, or have the sweep's predictions. A run of another kind may use the folder of
+    a sweep. Raises UsageError for another folder, or for a folder with blocks of another machine.
     """
     is_sweep = form.plan_file == files.SWEEP_FILE
     if is_sweep and not (folder / FORETOLD_FILE).exists():

@@ -1,10 +1,10 @@
 """Observes one block in slices. A slice is a short load of one arm, and an arm is a server under a load.
 
 All servers of the block start, and run through the whole block. Clients keep a connection to each server. First each
-arm gets one load. This load warms up the arm's server, and gives the arm's response time. Then the order of the slices
-is drawn at random, and the clients send one slice after another. At the end of each round, this process reads the time
-that other processes used on the cores. All processes end with the block, even after an error. Left out: windows
-(``windows.py``); the decision to repeat a block (``runner.py``).
+arm gets one load. This load warms up the arm's server, and gives the arm's response time. Then the slices are sent one
+after another, in random order. The time that other processes used on the cores is read at the end of each round. All
+processes end with the block, even after an error. Left out: windows (``windows.py``); the decision to repeat a block
+(``runner.py``).
 """
 
 import tempfile
@@ -42,8 +42,8 @@ START_S = 0.05
 the message within this time."""
 
 UPDATES_INTERVAL_S = 0.02
-"""Mean pause in seconds between two updates of the price updater. It sends some fifty updates per second, only in the
-slices of its arm."""
+"""Mean pause in seconds between two updates of the price updater. The updater sends only in the slices of its arm: some
+fifty updates per second."""
 
 SHARED_S = 0.1
 """Smallest processor time, in seconds, of which shares are computed, such as the kernel's share. The kernel counts the
@@ -294,8 +294,8 @@ def _sleep_until(at_ns: int) -> None:
 
 
 def _stages(servers: Servers, sweep: Sweep, place: int, turns: Sequence[Turn]) -> Mapping[str, stages.StageSummary]:
-    """Summaries of the stages of an arm's requests, by request type and for ``all``. A stage is, for example, the wait
-    for a thread. Only requests in the counted parts of the slices ``turns`` count. Empty without a timeline."""
+    """Summaries of the stages of an arm's requests, by request type and for ``all``. One stage is the wait for a
+    thread. Only requests in the counted parts of the slices ``turns`` count. Empty without a timeline."""
     file = servers.timelines.get(sweep.arms[place].server)
     own = [turn for turn in turns if turn.load == place]
     if file is None or not own:

@@ -2,10 +2,10 @@
 of held connections.
 
 A server is started in the same way as in a sweep, on the core of the servers. This process opens the connections with
-the lean client. If this client does not support the transport, it uses the transport's library. Each connection makes
-one call and gets a reply, so that the server has the complete state of the connection. After these calls, no requests
-are sent. The server's CPU clock has the processor time in nanoseconds. So some seconds are enough to detect a load of a
-thousandth of a core.
+the lean client, or with the transport's library if the lean client does not support the transport. Each connection
+makes one call and gets a reply, so that the server has the complete state of the connection. After these calls, no
+requests are sent. The server's CPU clock has the processor time in nanoseconds. So some seconds are enough to detect a
+load of a thousandth of a core.
 """
 
 import time

@@ -80,8 +80,7 @@ def _seen(cells: Sequence[Cell], program: Program, address: Address, on: Bench, 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One sample of a server: the processor time so far and the resident memory, at the time ``at_s`` of
-    ``time.monotonic()``."""
+    """A server's processor time so far and resident memory, at the time ``at_s`` of ``time.monotonic()``."""
 
     at_s: float
     cpu_s: float
@@ -90,7 +89,7 @@ class Sample:
 
 def _sampled(program: Program, client: Path, ask: HttpAsk) -> tuple[HttpSeen, Sequence[Sample]]:
     """Runs the load to its end, and meanwhile samples the server's processor time and memory. The first sample is taken
-    after the load has made the server use processor time."""
+    when the server has used processor time for the load."""
     samples: list[Sample] = []
     with http_load.running(client, ask) as running:
         idle_s = program.cpu_s()

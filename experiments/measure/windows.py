@@ -313,8 +313,8 @@ def _answered(seen: Sequence[Mapping[str, Part]], requests: Sequence[str]) -> An
 
 
 def effective(times: Times, windows: Sequence[Times]) -> float:
-    """Effective sample size for the 99th percentile. So many independent requests would estimate the percentile equally
-    well. Requests of one window depend on one another. 0 without requests."""
+    """Effective sample size for the 99th percentile. An equal number of independent requests would estimate the
+    percentile equally well. Requests of one window depend on one another. 0 without requests."""
     if not times.count:
         return 0.0
     _, highest, counts = times.buckets()

@@ -8,7 +8,7 @@ study. A **look** is a number of blocks after which a sweep is judged. A recordi
 - The sweep ended at the first look that decided every headline comparison, or at the last look.
 - The folder has all texts that are computed from the blocks, and all other measurements of the part.
 
-The recording is judged by the limits that it recorded. A recorded limit that is not the limit of this
+The recording is judged by the limits that it recorded. A limit that this version has changed
 version counts as a difference. A recording need not have factors that were added later. Left out: a proof that the
 blocks were measured at all.
 """
@@ -51,7 +51,7 @@ class Design:
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """Expected content of a folder, which its part determines."""
+    """Expected content of a folder. The folder's part determines this content."""
 
     texts: Mapping[str, Callable[[], str]]
     """Functions that recompute the report and the figures, by file name. Each text is computed when its function is
@@ -68,8 +68,8 @@ Expecting = Callable[[Path], Expected]
 def differences(folder: Path, expecting: Expecting) -> Iterator[str]:
     """Differences between a folder and its expected content, one sentence for each difference.
 
-    If a block has ``shape_faults``, only these faults are given, since no value can be computed from such a block.
-    Raises UsageError if the blocks or the plan were edited or cannot be read.
+    If a block has ``shape_faults``, only these faults are given, since they prevent all computations. Raises UsageError
+    if the blocks or the plan were edited or cannot be read.
     """
     sweep, every = files.read_sweep(folder), files.read_blocks(folder)
     if malformed := [f"{folder}: {said}" for said in shape_faults(sweep, every)]:
@@ -88,7 +88,7 @@ def differences(folder: Path, expecting: Expecting) -> Iterator[str]:
 
 
 def _faults(folder: Path, sweep: Sweep, every: Sequence[Block]) -> Iterator[str]:
-    """Faults of the sweep's end, of the blocks, of the record of the machine, and of the runs that are not sweeps."""
+    """Faults of the sweep's end, the blocks, the record of the machine, and the runs that are not sweeps."""
     yield from cut_short(sweep, files.counting(every))
     yield from block_faults(sweep, every)
     if (folder / environment.ENVIRONMENT_FILE).exists():

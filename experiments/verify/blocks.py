@@ -102,8 +102,7 @@ def time_faults(every: Sequence[Block | KindBlock[Any]]) -> Iterator[str]:
 
 
 def machine_faults(machine: Environment, every: Sequence[Block]) -> Iterator[str]:
-    """Contradictions between the blocks and the machine's counts. The machine's busy and stolen time are read before
-    and after the sweep."""
+    """Contradictions between the blocks and the machine's counts of busy and stolen time before and after the sweep."""
     if machine.after is None:
         yield "no record of the machine after the sweep"
         return
@@ -126,7 +125,7 @@ def machine_faults(machine: Environment, every: Sequence[Block]) -> Iterator[str
 
 
 def _faults(sweep: Sweep, block: Block) -> Iterator[str]:
-    """Faults of one block: of its order, its times, its sums and its histograms."""
+    """Faults of a block's order, times, sums and histograms."""
     slices = block.slices
     yield from _order_faults(sweep, block)
     lasted_s = sum(each.duration_s for each in block.rounds)
