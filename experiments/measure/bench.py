@@ -81,7 +81,7 @@ class Bench:
         return stocks_of(self.catalog)
 
     def placed(self, levels: Mapping[str, Level]) -> "Bench":
-        """The bench for a server at these levels. Without the placement ``apart``, this bench has no pinning."""
+        """This bench if the placement is ``apart``. Otherwise a bench without pinning."""
         return self if levels["placement"] == APART else replace(self, server_cores=None, load_cores=None)
 
 

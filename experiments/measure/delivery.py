@@ -65,7 +65,7 @@ def _told(cell: DeliveryCell, bench: Bench) -> Delivered:
 def _agreed(cell: DeliveryCell, command: Sequence[str], came: Sequence[Line], sent: Sequence[Line]) -> Delivered:
     """Observation from the receiver's report ``came`` and the sender's report ``sent``.
 
-    Raises ProgramFailed if the reports contradict each other, or if messages came for fewer seconds than the cell has.
+    Raises ProgramFailed if the reports contradict each other, or if messages came for a shorter time than the cell's.
     """
     seconds = [each for each in came if each.what == "second"]
     messages = [each for each in came if each.what == "message"][1:]

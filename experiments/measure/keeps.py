@@ -55,7 +55,7 @@ def command(server: str) -> list[str]:
 
 @contextmanager
 def started(server: str, *options: str) -> Iterator[tuple[Program, str]]:
-    """A running server, and its HOST:PORT. Raises ProgramFailed if the server does not start."""
+    """Context that yields a running server and its HOST:PORT. Raises ProgramFailed if the server does not start."""
     with Program([*command(server), *options], exits=EXITS) as program:
         host, port = program.ready()
         yield program, f"{host}:{port}"
@@ -150,8 +150,8 @@ TRIES: Mapping[str, Callable[[str], bool]] = {
     "drain": drain,
     "deadlines": deadlines,
 }
-"""Test of each feature. The keys are the headings of the table's columns. A test is True if the server has the feature.
-The page shows the docstrings of the tests."""
+"""Test of each feature. The keys are the headings of the table's columns. A test gives True for a server with the
+feature. The page shows the docstrings of the tests."""
 
 _CODEC: Any = HelloRequest.SerializeToString, HelloReply.FromString
 

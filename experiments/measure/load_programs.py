@@ -11,12 +11,12 @@ name         speaks    what it is
 ``c-http``   HTTP/1.1  ``experiments/peers/c/http_load.c``, built here; a connection for each request, on demand
 ===========  ========  ================================================================================
 
-Each program sends one request again and again in a closed loop. ``grpc-go`` can also send in an open loop. A program
-measures a request from its send; in an open loop, from the time at which the request was due. The programs send the
-server the timeout of our own client. ``grpc-go`` sends a timeout only on demand: its library sends the time that is
-left until the deadline, which differs from call to call. A missing program is ``Absent``, whose text says in one line
-how to get the program. If a program reports the time of every request after the warm-up, these times are read. No build
-needs a network: Go builds from the installed modules. ``compare --load`` and ``selfcheck`` use the programs.
+Each program sends one request again and again in a closed loop. ``grpc-go`` can also send in an open loop. A request's
+time begins at its send; in an open loop, when the request was due. With each request, the programs send the timeout of
+our own client. But ``grpc-go`` sends a timeout only on demand: its library sends the time that is left until the
+deadline, which differs from call to call. A missing program is ``Absent``, whose text says in one line how to get the
+program. If a program reports the time of every request after the warm-up, these times are read. No build needs a
+network: Go builds from the installed modules. ``compare --load`` and ``selfcheck`` use the programs.
 """
 
 import json

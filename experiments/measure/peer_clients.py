@@ -1,9 +1,9 @@
 """Runs a peer's own load client: a new process that connects, makes calls one after another, and reports the times.
 
-A peer is a server of another language or project. At its end the client prints a line of JSON for each time:
-``{"what":"connect","ns":…}``, ``{"what":"first call",…}``, and ``{"what":"call",…}`` for each later call. If the
-program has several clients, each client has a ``connect`` and a ``first call``. The line of a call may have ``at_ns``,
-the time from the first send to the call's send. The program may also report sums over the calls after the first call:
+A peer is a server of another language or project. At its end the client prints a line of JSON for each measured time:
+``{"what":"connect","ns":…}``, ``{"what":"first call",…}``, and ``{"what":"call",…}`` for each later call. Each client
+of the program has its own ``connect`` and ``first call``. The line of a call may have ``at_ns``, the time from the
+first send to the call's send. The program may also report sums over the calls after the first call:
 ``{"what":"client",…}`` for each client, and ``{"what":"total",…}`` for all clients. Sums have ``calls``, ``wall_ns``
 and ``processor_ns``. In the total, ``processor_ns`` is the processor time of the whole program. A line of JSON with
 another ``what`` is ignored. The clients check every reply, and exit with a code other than 0 after a wrong reply.

@@ -3,14 +3,14 @@
 Every program with the process contract can be measured, in any language. By this contract the first line on standard
 output is ``ready HOST:PORT``, and SIGTERM makes the program answer its calls and exit with 0. A ``Program`` has a
 session of its own. So Ctrl-C in the terminal reaches only the experiment, which then stops its programs. The standard
-error of a program goes to a file, from which the message of a failure is read, so that no thread must read a pipe. The
+error of a program goes to a file, so that no thread must read a pipe. The message of a failure quotes this file. The
 kernel kills a program when the thread that started the program ends, also after a SIGKILL of the experiment
-(``rpc/process/lifeline.py``). So start programs from the main thread.
+(``rpc/process/lifeline.py``). So the main thread should start programs.
 
 A server may have several processes. The descendants that have the server's port open at the ready line are measured as
-parts of the server. Other descendants are left out, and may end at any time. The processor time is read from each
+parts of the server. Other descendants are not measured, and may end at any time. The processor time is read from each
 process's CPU clock (``clock_getcpuclockid(3)``): the scheduler's time of all threads of the process, including ended
-threads, in nanoseconds. ``/proc/PID/stat`` would have ticks of 10 ms.
+threads, in nanoseconds. ``/proc/PID/stat`` only has ticks of 10 ms.
 
 ``finished`` runs a program that ends by itself, such as a load program. ``running`` keeps such a program running for
 the time of a ``with`` block.
@@ -387,8 +387,7 @@ def finished(
 
 
 def reported(command: Sequence[str], said: str, form: type[Report]) -> Report:
-    """Reads the report that a program has printed as JSON. Raises ProgramFailed if the report has not the form
-    ``form``."""
+    """Reads the report that a program has printed as JSON. Raises ProgramFailed for a report of another form."""
     try:
         return msgspec.json.decode(said, type=form)
     except ValueError as error:

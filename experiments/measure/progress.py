@@ -4,8 +4,8 @@ The first line is printed before the first server starts. Starting all servers t
 machine.
 
 A look is a number of blocks after which the sweep is judged. The remaining time is the number of remaining blocks times
-the mean time of the blocks so far. Two remaining times are shown: until the next look, after which the sweep may end,
-and until the last look. No remaining time is shown before the end of the first block.
+the mean duration of the finished blocks. Two remaining times are shown: until the next look, after which the sweep may
+end, and until the last look. No remaining time is shown before the end of the first block.
 """
 
 import os

@@ -3,9 +3,9 @@ once.
 
 A sweep is a measurement in blocks. In a block, all servers start, and every arm is measured. An arm is a server under a
 load. Functions of the caller decide if another block is needed, and if a block is **robbed**. A robbed block lost too
-much time to other processes. This module judges nothing. A robbed block is measured once more. At most a fifth of a
-sweep's blocks are measured again. Every attempt is written, and the last attempt at a block counts. An interrupted run
-can be resumed after its last whole block.
+much time to other processes. A robbed block is measured once more. At most a fifth of a sweep's blocks are repeated.
+Every attempt at a block is written, and the last attempt counts. An interrupted run can be resumed after its last whole
+block.
 """
 
 import time
@@ -45,7 +45,7 @@ class Asked(Generic[B]):
     """True if another block is needed. For a sweep, this function is called at every look (a number of blocks after
     which a sweep is judged) but the last."""
     began: Callable[[int], None]
-    """Function that is called before each block, with the number of finished blocks."""
+    """Function that is called before each block. Its argument is the number of finished blocks."""
     is_robbed: Callable[[B], bool] = lambda _: False
     """True for a block that lost too much time to other processes, and so must be measured again."""
     ended: Callable[[Sequence[B]], None] = lambda _: None

@@ -4,8 +4,8 @@ In a window, clients that were started for this window load the server of one ar
 (``slices.py``). Windows are for loads that slices cannot measure: open loops, whose queues must settle; a new
 connection for each request; a worker for each connection; over 64 connections; other load programs than our client;
 clients of peers. The clients start and connect before the window, and end with the window. All servers of the block run
-all the time. But with ``Windows.in_turn``, the servers of a group run only during the group's windows. The order is
-drawn in the same way as for slices. A block of windows has the same form as a block of slices.
+all the time. But with ``Windows.in_turn``, the servers of a group run only during the group's windows. The order of
+windows is drawn like the order of slices. A block of windows has the same form as a block of slices.
 """
 
 from collections import Counter

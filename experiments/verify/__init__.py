@@ -46,7 +46,7 @@ class Design:
     runs: Sequence[Plan]
     """Plans of the runs in the sweep's folder that are not sweeps."""
     parts: Sequence[str]
-    """Names of the parts that are measured before and after the sweep. Each such part has a subfolder of its name."""
+    """Names of the parts that are measured before or after the sweep. Each such part has a subfolder of its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +200,7 @@ def cut_short(sweep: Sweep, blocks: Sequence[Block]) -> Iterator[str]:
 
 
 def told_late(folder: Path, every: Sequence[Block]) -> Iterator[str]:
-    """A fault if the predictions were written after the first block had begun."""
+    """Yields a fault if the predictions were written after the first block had begun."""
     if not (folder / FORETOLD_FILE).exists():
         return
     written_at, _ = prediction.load(folder)

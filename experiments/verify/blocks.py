@@ -63,8 +63,8 @@ def shape_faults(sweep: Sweep, every: Sequence[Block]) -> Iterator[str]:
 
 
 def block_faults(sweep: Sweep, every: Sequence[Block]) -> Iterator[str]:
-    """Faults of all blocks of a sweep. ``every`` has every attempt of every block, in the order of time. No block may
-    have ``shape_faults``."""
+    """Faults of all blocks of a sweep. ``every`` has every attempt of every block, in the order of time. The blocks
+    must have no ``shape_faults``."""
     yield from attempt_faults(sweep, every)
     yield from time_faults(every)
     for one, other in pairwise(sorted(every, key=_content)):
