@@ -46,7 +46,7 @@ _ADDRESS = re.compile(r"\S+:\d+")
 
 @dataclass(frozen=True, slots=True)
 class Hosts:
-    """Other machines that send the load. Each is a worker of a Dask cluster."""
+    """Other hosts that send the load. Each host is a worker of a Dask cluster."""
 
     scheduler: str
     """Address of the cluster's scheduler, HOST:PORT."""
@@ -67,7 +67,7 @@ class Bench:
     load_cores: tuple[int, ...] | None
     """Cores to which clients are pinned. None without pinning."""
     request_types: tuple[RequestType, ...] = ()
-    """Request types of a user's own server. They are added to the request types of our services."""
+    """Request types of a user's own server. These types are added to the request types of our services."""
     load_programs: Mapping[str, LoadProgram] = field(default_factory=dict)
     """Load programs by name. Our own client is not among these programs."""
     credentials: ClientCredentials = NO_CREDENTIALS
@@ -171,8 +171,8 @@ def server_command(
 
 
 def _options(service: str, levels: Mapping[str, Level], catalog: Path, timeline: Path | None) -> Sequence[str]:
-    """Options of our own server's command after its service and transport. They give the port, the cores, the catalog,
-    the access, and each level that is not the default."""
+    """Options of our own server's command after its service and transport. These options give the port, the cores, the
+    catalog, the access, and each level that is not the default."""
     command = ["--port", "0", "--cpus", "auto" if levels["placement"] == AUTO else "none"]
     if service == STOCK:
         store = MEMORY if levels["store"] == MEMORY else f"{SQLITE}:{_store_folder()}/{next(_stores)}"
@@ -192,8 +192,8 @@ _stores = count()
 
 @cache
 def _store_folder() -> Path:
-    """Makes a folder for stores inside the working folder. /tmp may be in memory. The folder is deleted at the end of
-    this process."""
+    """Makes a folder for stores inside the working folder, since /tmp may be in memory. The folder is deleted at the
+    end of this process."""
     folder = Path(tempfile.mkdtemp(prefix=".stores-", dir="."))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder

@@ -37,7 +37,7 @@ CALL_S = 5.0
 
 WAIT_S, BEGUN_S = 1.0, 0.3
 """``WAIT_S`` is the duration in seconds of the call during which the signal comes. The signal comes ``BEGUN_S`` seconds
-after the send. By then, the call has surely begun."""
+after the send. At this time, the call has surely begun."""
 
 EXITS = (0, -15, 143)
 """Allowed exit codes of another project's server after SIGTERM."""

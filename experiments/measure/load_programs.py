@@ -61,7 +61,7 @@ EXTRA_S = 30.0
 """Longest time in seconds that a program may take in addition to its load: for its start, report and end."""
 
 _GO_PEER = "go-stock"
-"""Name of a peer. The build of this peer (``make peers``) also builds ``grpc-go``."""
+"""Name of the peer whose build (``make peers``) also builds ``grpc-go``."""
 
 _Report = dict[str, Any]
 """Report of a program: an object of JSON."""

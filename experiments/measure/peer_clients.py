@@ -22,8 +22,8 @@ from experiments.peers import client_command, peer_of
 from stock_service.rpc.transports import Address
 
 EXTRA_S = 60.0
-"""Longest time in seconds that a client may take in addition to the planned time. This time is for its start,
-connecting and late sends."""
+"""Longest time in seconds that a client may take in addition to the planned time. The client needs this time to start,
+to connect and to send late."""
 
 CALL_S_MAX = 0.1
 """Longest mean time of a call in a closed loop, in seconds."""

@@ -10,7 +10,7 @@ kernel kills a program when the thread that started the program ends, also after
 A server may have several processes. The descendants that have the server's port open at the ready line are measured as
 parts of the server. Other descendants are not measured, and may end at any time. The processor time is read from each
 process's CPU clock (``clock_getcpuclockid(3)``): the scheduler's time of all threads of the process, including ended
-threads, in nanoseconds. ``/proc/PID/stat`` only has ticks of 10 ms.
+threads, in nanoseconds. ``/proc/PID/stat`` has only ticks of 10 ms.
 
 ``finished`` runs a program that ends by itself, such as a load program. ``running`` keeps such a program running for
 the time of a ``with`` block.
@@ -43,8 +43,8 @@ READY_S = 15.0
 """Longest time for a server's ready line, in seconds. The slowest server of the studies needed 1 s."""
 
 STOP_S = 10.0
-"""Longest time from SIGTERM until a program's exit, in seconds. After this time the program is killed. This is twice
-the servers' grace time."""
+"""Longest time from SIGTERM until a program's exit, in seconds. After this time the program is killed. This time is
+twice the servers' grace time."""
 
 Seen = TypeVar("Seen")
 Report = TypeVar("Report")

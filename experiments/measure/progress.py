@@ -1,7 +1,6 @@
 """Progress of a sweep on standard error. A terminal shows one rewritten line. A file gets a line for each block.
 
-The first line is printed before the first server starts. Starting all servers takes seconds, or longer on a busy
-machine.
+The first line is printed before the first server starts, since all servers need seconds to start.
 
 A look is a number of blocks after which the sweep is judged. The remaining time is the number of remaining blocks times
 the mean duration of the finished blocks. Two remaining times are shown: until the next look, after which the sweep may

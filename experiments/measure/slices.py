@@ -256,7 +256,7 @@ def _responses_s(sweep: Sweep, loads: Sequence[TurnLoad], clients: TurnClients) 
     """Mean response time of each arm in seconds, under a short load. 0 for an arm that got no reply.
 
     A call may take longer than its slice. Then the arms of the following slices may get no reply. Arms without a reply
-    are loaded again. This ends when every arm has a reply, or when no further arm gets a reply.
+    are loaded again. The repetition ends when every arm has a reply, or when no further arm gets a reply.
     """
     responses_s = [0.0] * len(loads)
     waiting, before = warm_up(sweep), len(loads) + 1

@@ -214,9 +214,9 @@ def _own_window(plan: LoadPlan, bench: Bench, pids: tuple[int, ...]) -> Seen:
 def _foreign_window(program: LoadProgram, plan: LoadPlan, of: Setting, pids: tuple[int, ...]) -> Seen:
     """Runs one window with a load program other than our own client, to the end of the program. Raises ProgramFailed.
 
-    The bytes on the wire are unknown. The server's processor time includes the warm-up. So its processor time for each
-    request is known only if the program reports the number of all requests, including the warm-up. The load's processor
-    time is the time that the program reports.
+    The bytes on the wire are unknown. The server's processor time includes the warm-up. So the server's processor time
+    for each request is known only if the program reports the number of all requests, including the warm-up. The load's
+    processor time is the time that the program reports.
     """
     (request,) = plan.mix
     sent = Workload(plan).population[0]

@@ -8,9 +8,8 @@ study. A **look** is a number of blocks after which a sweep is judged. A recordi
 - The sweep ended at the first look that decided every headline comparison, or at the last look.
 - The folder has all texts that are computed from the blocks, and all other measurements of the part.
 
-The recording is judged by the limits that it recorded. A limit that this version has changed
-version counts as a difference. A recording need not have factors that were added later. Left out: a proof that the
-blocks were measured at all.
+The recording is judged by its recorded limits. A limit that this version has changed counts as a difference. A
+recording need not have factors that were added later. Left out: a proof that the blocks were measured at all.
 """
 
 from collections import Counter
@@ -66,7 +65,7 @@ Expecting = Callable[[Path], Expected]
 
 
 def differences(folder: Path, expecting: Expecting) -> Iterator[str]:
-    """Differences between a folder and its expected content, one sentence for each difference.
+    """Differences between a folder and its expected content, each as a sentence.
 
     If a block has ``shape_faults``, only these faults are given, since they prevent all computations. Raises UsageError
     if the blocks or the plan were edited or cannot be read.
@@ -146,7 +145,7 @@ def _without_later(design: Sweep, recorded: Sweep) -> Sweep:
     factor in ``GROWING``.
 
     If every remaining arm is measured equally often in both sweeps, the result has the groups of the recorded sweep.
-    The groups may differ, since an arm of a later level can take the place of an A/A pair's second server.
+    These groups may differ, since an arm of a later level can take the place of an A/A pair's second server.
     """
     later = {arm for name in GROWING for arm in _behind(name, design, recorded)}
     if not later:
@@ -164,7 +163,7 @@ def _without_later(design: Sweep, recorded: Sweep) -> Sweep:
 def _behind(factor: str, design: Sweep, recorded: Sweep) -> Iterator[Arm]:
     """Arms of a design with a later level, which comes after every recorded level in the factor's list.
 
-    A level that is not in the list, as of a server that is not ours, does not count as later.
+    A server that is not ours has a level outside the list. This level does not count as later.
     """
     place = {level: number for number, level in enumerate(FACTORS[factor].kind.levels.split("|"))}
     last = max(place.get(arm.setting.text(factor), -1) for arm in recorded.arms)

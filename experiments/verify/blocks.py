@@ -205,7 +205,7 @@ def _is_whole(answered: Answered, in_slices: bool) -> bool:
 
 def _wire_faults(sweep: Sweep, every: Sequence[Block]) -> Iterator[str]:
     """Faults of bytes on the wire. Requests on sockets must not have more bytes than requests on gRPC with equal
-    messages. A fault is a ratio of ``WIRE_NEAR`` or more."""
+    messages. A fault needs a ratio of ``WIRE_NEAR`` or more."""
     carried = {arm: bytes_ for arm in sweep.arms if (bytes_ := _wire_bytes(sweep, every, arm)) is not None}
     for lean, other in product(carried, carried):
         ours, theirs = (each.setting["transport"] for each in (lean, other))
