@@ -46,7 +46,7 @@ _ADDRESS = re.compile(r"\S+:\d+")
 
 @dataclass(frozen=True, slots=True)
 class Hosts:
-    """Other hosts that send the load. Each host is a worker of a Dask cluster."""
+    """Other hosts that send the load: workers of a Dask cluster."""
 
     scheduler: str
     """Address of the cluster's scheduler, HOST:PORT."""
@@ -69,7 +69,7 @@ class Bench:
     request_types: tuple[RequestType, ...] = ()
     """Request types of a user's own server. These types are added to the request types of our services."""
     load_programs: Mapping[str, LoadProgram] = field(default_factory=dict)
-    """Load programs by name. Our own client is not among these programs."""
+    """Load programs by name, without our own client."""
     credentials: ClientCredentials = NO_CREDENTIALS
     """Credentials that clients send to a user's own server."""
     hosts: Hosts | None = None

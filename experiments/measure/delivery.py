@@ -1,10 +1,11 @@
 """Observes delivery runs: starts a peer's server and client, and reads the reports of both.
 
-A peer is a server of another language or project. A peer's server with its ``report`` option prints lines of JSON when
-it stops. Each timed message (one of the first messages) has a line ``{"what":"message","answer_ns":…,"cycle_ns":…}``.
-Each second since the first message has a line ``{"what":"second","messages":…,"bytes":…}``. The peer's client prints
-the lines that ``peer_clients`` reads. Without replies the client prints ``{"what":"sent","messages":…}``. A cell is a
-setting and a time (``kinds/delivery.py``).
+A peer is a server of another language or project. With the option ``report``, a peer's server prints lines of JSON when
+the server stops. Each timed message (one of the first messages) has a line
+``{"what":"message","answer_ns":…,"cycle_ns":…}``. Each second since the first message has a line
+``{"what":"second","messages":…,"bytes":…}``. The peer's client prints the lines that ``peer_clients`` reads. If the
+server sends no replies, the client prints ``{"what":"sent","messages":…}``. A cell is a setting and a time
+(``kinds/delivery.py``).
 """
 
 from collections.abc import Iterator, Sequence

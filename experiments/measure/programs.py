@@ -63,7 +63,8 @@ _STDERR_LINES = 5
 
 
 class ProgramFailed(StockServiceError):
-    """Failure of a program that did not start, broke the process contract or ended early. Has its standard error."""
+    """Failure of a program that did not start, broke the process contract or ended early. The error has the program's
+    standard error."""
 
     def __init__(self, command: Sequence[str], what: str, stderr: str) -> None:
         super().__init__(command, what, stderr)
@@ -202,7 +203,8 @@ class Program:
                 reader.kill()
 
     def cpu_s(self) -> float:
-        """Processor time of all threads so far, in user and kernel mode, in seconds. Raises ProgramFailed."""
+        """Processor time of all threads so far, in user and kernel mode, in seconds. Raises ProgramFailed for an ended
+        program."""
         try:
             return processes_cpu_ns(self.pids) / 1e9
         except Unavailable as error:
@@ -214,7 +216,8 @@ class Program:
         return sum(times.user for times in every), sum(times.system for times in every)
 
     def memory_mib(self) -> float:
-        """Memory in MiB. On Linux: PSS, which divides a shared page among its processes. Elsewhere: resident memory."""
+        """Memory in MiB. On Linux: PSS, which divides a shared page among its processes. On other systems: resident
+        memory."""
         every = self._of_each(psutil.Process.memory_full_info)
         return sum(float(getattr(memory, "pss", memory.rss)) for memory in every) / 2**20
 

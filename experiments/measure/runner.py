@@ -43,7 +43,7 @@ class Asked(Generic[B]):
 
     goes_on: Callable[[Sequence[B]], bool]
     """True if another block is needed. For a sweep, this function is called at every look (a number of blocks after
-    which a sweep is judged) but the last."""
+    which a sweep is judged) except the last look."""
     began: Callable[[int], None]
     """Function that is called before each block. Its argument is the number of finished blocks."""
     is_robbed: Callable[[B], bool] = lambda _: False

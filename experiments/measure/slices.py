@@ -38,8 +38,8 @@ from stock_service.rpc.errors import UsageError
 from stock_service.rpc.transports import Address
 
 START_S = 0.05
-"""Time in seconds from the message that tells the clients their slices until the first slice begins. Every client reads
-the message within this time."""
+"""Time in seconds from the message with the clients' slices until the first slice begins. Every client reads the
+message within this time."""
 
 UPDATES_INTERVAL_S = 0.02
 """Mean pause in seconds between two updates of the price updater. The updater sends only in the slices of its arm: some

@@ -43,7 +43,7 @@ def runs(plan: TablePlan, number: int, bench: Bench) -> Iterator[Run[CellSeen]]:
 
 
 def _seen(cells: Sequence[Cell], program: Program, address: Address, on: Bench, place: int) -> CellSeen:
-    """Runs the load of the cell at ``place``, and gives the observation of its server."""
+    """Runs the load of the cell at ``place``, and gives the observation of the cell's server."""
     cell = cells[place]
     request = Workload(load_plan(Arm(cell.setting.but(client="lean")), address, on, seed=0)).population[0]
     ask = HttpAsk(

@@ -179,7 +179,7 @@ def _seen(turns: Windows, arm: Arm, bench: Bench, servers: Servers, seed: int) -
 def _own_window(plan: LoadPlan, bench: Bench, pids: tuple[int, ...]) -> Seen:
     """Runs one window with our own client, to the end of the window.
 
-    If other hosts send the load, the load's processor time is the time of the busiest core of all hosts, and the bytes
+    If other hosts send the load, the load's processor time is the time of the busiest core of all hosts. Then the bytes
     on the wire are unknown. Raises Refused if a host did not send its share.
     """
     cpu_ns, carried = processes_cpu_ns(pids), loopback_bytes()
