@@ -107,8 +107,8 @@ def bench(
 
 
 def running_at(server: ServerKey) -> Address | None:
-    """Address of a server that runs already. The server's ``service`` must be HOST:PORT. None for a server that must be
-    started. Raises UsageError for a wrong port."""
+    """Address of a server that runs already: its ``service`` is HOST:PORT. None for a server that must be started.
+    Raises UsageError for a wrong port."""
     served = str(dict(server[0])["service"])
     if not _ADDRESS.fullmatch(served):
         return None

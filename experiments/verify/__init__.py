@@ -215,7 +215,8 @@ def _later_factors(sweep: Sweep, recorded: Path) -> Set[str]:
 
 
 def _text_differs(file: Path, should: str) -> Iterator[str]:
-    """Yields a fault if a file differs from the expected text. The fault names the first line that differs."""
+    """Yields a fault if a file cannot be read or differs from the expected text. The fault names the first different
+    line."""
     try:
         has, should = without(_text(file)), without(should)
     except OSError as error:
