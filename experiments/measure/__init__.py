@@ -1,1 +1,2 @@
-"""Measurement of blocks: the processes of servers and clients, and the slices or windows in which clients send."""
+"""Measurement of blocks: starts the processes of servers and clients, and observes the slices or windows in which
+clients send."""

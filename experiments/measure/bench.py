@@ -2,8 +2,8 @@
 
 An arm is a server under a load. A peer is a server of another language or project. With two or more cores, the servers
 are pinned to one core and the load to another core. The sweep's seed selects these two cores. Without a seed, servers
-get the first core, and the load the second core. With one core nothing is pinned, and the results say so. The level of
-the factor ``service`` is one of three: the name of one of our services or of a peer; a user's command that prints
+get the first core, and the load the second core. With one core nothing is pinned, and the results say so. The factor
+``service`` has three kinds of levels: the name of one of our services or of a peer; a user's command that prints
 ``ready HOST:PORT``; the address of a server that runs already.
 """
 
@@ -39,19 +39,19 @@ from stock_service.rpc.transports import TRANSPORTS, Address
 from stock_service.trading.catalog_file import load as load_catalog
 
 CATALOG = Path(__file__).with_name("catalog.toml")
-"""File of the default stocks, whose volume limits no run reaches."""
+"""File of the default stocks. No run reaches the volume limits of these stocks."""
 
 _ADDRESS = re.compile(r"\S+:\d+")
 
 
 @dataclass(frozen=True, slots=True)
 class Hosts:
-    """Other hosts that send the load, as workers of a Dask cluster."""
+    """Other hosts that send the load: workers of a Dask cluster."""
 
     scheduler: str
     """Address of the cluster's scheduler, HOST:PORT."""
     listen: str
-    """Address at which the hosts can reach this machine. The servers listen at this address."""
+    """Address of this machine at which the hosts can reach the servers. The servers listen at this address."""
     names: tuple[str, ...]
     """Names of the hosts. All of these hosts send in every window."""
 
@@ -67,9 +67,9 @@ class Bench:
     load_cores: tuple[int, ...] | None
     """Cores to which clients are pinned. None without pinning."""
     request_types: tuple[RequestType, ...] = ()
-    """Request types for a user's own server, in addition to the request types of our services."""
+    """Request types of a user's own server. These types are added to the request types of our services."""
     load_programs: Mapping[str, LoadProgram] = field(default_factory=dict)
-    """Load programs other than our own client, by name."""
+    """Load programs by name, without our own client."""
     credentials: ClientCredentials = NO_CREDENTIALS
     """Credentials that clients send to a user's own server."""
     hosts: Hosts | None = None
@@ -81,8 +81,7 @@ class Bench:
         return stocks_of(self.catalog)
 
     def placed(self, levels: Mapping[str, Level]) -> "Bench":
-        """The bench for a server at these levels: with pinning if the placement is ``apart``, otherwise without
-        pinning."""
+        """This bench if the placement is ``apart``. Otherwise a bench without pinning."""
         return self if levels["placement"] == APART else replace(self, server_cores=None, load_cores=None)
 
 
@@ -108,8 +107,8 @@ def bench(
 
 
 def running_at(server: ServerKey) -> Address | None:
-    """Address of a server that runs already, if the server's ``service`` is HOST:PORT. None for a server that must be
-    started. Raises UsageError for a wrong port."""
+    """Address of a server that runs already: its ``service`` is HOST:PORT. None for a server that must be started.
+    Raises UsageError for a wrong port."""
     served = str(dict(server[0])["service"])
     if not _ADDRESS.fullmatch(served):
         return None
@@ -122,9 +121,9 @@ def running_at(server: ServerKey) -> Address | None:
 def exits(server: ServerKey) -> tuple[int, ...]:
     """Exit codes with which a server may end after SIGTERM. Any other exit code is a failure of the server.
 
-    Our servers, and peers in other languages, exit with 0. All other servers, such as a user's command, may also be
-    ended by the signal, since grpcio's servers do not handle signals by default. After the signal, shells and the JVM
-    exit with 128 plus the signal's number.
+    Our servers, and peers in other languages, exit with 0. The signal itself may end all other servers, such as a
+    user's command: grpcio's servers do not handle signals by default. After the signal, shells and the JVM exit with
+    128 plus the signal's number.
     """
     levels = dict(server[0])
     ours = levels["language"] != PYTHON or levels["service"] in (NULL, STOCK, SERVICER, *SERVICES)
@@ -136,9 +135,9 @@ def server_command(
 ) -> Sequence[str]:
     """Command that starts the server of an arm.
 
-    The server is one of three: our service, with an option for each level that is not the default; a peer; or a user's
-    command, which is unchanged. ``listen`` is the address at which our service listens for load from other machines.
-    With None, our service listens at the loopback address. Our service writes a timeline of its requests into the file
+    A command of our service has an option for each level that is not the default. A peer has its own command. A user's
+    command is unchanged. ``listen`` is the address at which our service listens for load from other machines. With
+    None, our service listens at the loopback address. Our service writes a timeline of its requests into the file
     ``timeline``; with None, it writes no timeline. Raises UsageError for a missing program, or for a level that the
     program does not support.
     """
@@ -172,8 +171,8 @@ def server_command(
 
 
 def _options(service: str, levels: Mapping[str, Level], catalog: Path, timeline: Path | None) -> Sequence[str]:
-    """Options of the command of our own server, after its service and transport: port, cores, catalog and access, and
-    an option for each level that is not the default."""
+    """Options of our own server's command after its service and transport. These options give the port, the cores, the
+    catalog, the access, and each level that is not the default."""
     command = ["--port", "0", "--cpus", "auto" if levels["placement"] == AUTO else "none"]
     if service == STOCK:
         store = MEMORY if levels["store"] == MEMORY else f"{SQLITE}:{_store_folder()}/{next(_stores)}"
@@ -188,7 +187,7 @@ def _options(service: str, levels: Mapping[str, Level], catalog: Path, timeline:
 
 
 _stores = count()
-"""Counter that gives each SQLite store a file name of its own, such as ``0``, ``1`` and ``2``."""
+"""Counter that numbers the SQLite stores. Each store has its number as file name: ``0``, ``1``, ``2`` ..."""
 
 
 @cache
@@ -209,8 +208,8 @@ def _peer_command(service: str, levels: Mapping[str, Level], catalog: Path) -> S
 
 
 def _own_options(name: str, levels: Mapping[str, Level], takes: Mapping[str, str]) -> Sequence[str]:
-    """Options of the command of the peer ``name``. ``takes`` has the option of each factor that the peer supports.
-    Raises UsageError if a factor that the peer does not support is not at its default."""
+    """Options of the command of the peer ``name``. ``takes`` gives the option for each factor that the peer supports.
+    Raises UsageError if another factor is not at its default."""
     options: list[str] = []
     for factor, level in levels.items():
         if factor in takes:
@@ -221,7 +220,7 @@ def _own_options(name: str, levels: Mapping[str, Level], takes: Mapping[str, str
 
 
 def _peer(service: str, levels: Mapping[str, Level]) -> str:
-    """Name of the peer for this service at these levels. Raises UsageError if no such peer is built."""
+    """Name of the peer that offers this service at these levels. Raises UsageError if no such peer is built."""
     try:
         name = peer_of(service, *(str(levels[each]) for each in ("language", "transport", "build")))
         peer_command(name)
@@ -253,7 +252,7 @@ def is_somebodys(levels: Mapping[str, Level]) -> bool:
 def client_credentials(levels: Mapping[str, Level], given: ClientCredentials = NO_CREDENTIALS) -> ClientCredentials:
     """Credentials of the clients of a server at these levels. ``given`` has the credentials for a user's own server.
 
-    Clients send the metadata of ``given`` to every server, so that both sides of a comparison get equal requests.
+    Clients send the metadata of ``given`` to every server, and so both servers of a comparison get equal requests.
     Raises UsageError if the server or the client does not support credentials.
     """
     is_given = given != NO_CREDENTIALS and is_somebodys(levels)

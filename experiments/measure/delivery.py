@@ -1,10 +1,11 @@
 """Observes delivery runs: starts a peer's server and client, and reads the reports of both.
 
-A peer is a server of another language or project. A peer's server with its ``report`` option prints lines of JSON when
-it stops. Each timed message (one of the first messages) has a line ``{"what":"message","answer_ns":…,"cycle_ns":…}``.
-Each second since the first message has a line ``{"what":"second","messages":…,"bytes":…}``. The peer's client prints
-the lines that ``peer_clients`` reads. Without replies the client prints ``{"what":"sent","messages":…}``. A cell is a
-setting and a time (``kinds/delivery.py``).
+A peer is a server of another language or project. With the option ``report``, a peer's server prints lines of JSON when
+the server stops. Each timed message (one of the first messages) has a line
+``{"what":"message","answer_ns":…,"cycle_ns":…}``. Each second since the first message has a line
+``{"what":"second","messages":…,"bytes":…}``. The peer's client prints the lines that ``peer_clients`` reads. If the
+server sends no replies, the client prints ``{"what":"sent","messages":…}``. A cell is a setting and a time
+(``kinds/delivery.py``).
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,19 +20,20 @@ from experiments.measure.programs import Program, ProgramFailed, finished
 from experiments.peers import PEERS, client_command, peer_of
 
 SPARE_S = 0.2
-"""Extra time in seconds for which a client without a rate sends, so that the last counted second is complete."""
+"""Time in seconds for which a client without a rate sends after the last counted second, so that this second is
+complete."""
 
 CALLS_HZ_MAX = 100_000
-"""Limit of a client that sends as fast as it can: this number of calls for each second of its run. Some 20,000 calls
-per second are usual."""
+"""Limit of a client without a rate: the client makes at most this number of calls for each second of its run. Some
+20,000 calls per second are usual."""
 
 TIMED_MAX = 1_000_000
 """Largest number of messages that a receiver times, if the client has a rate. If the client has no rate, the receiver
-times only the first message, which does not count."""
+times only the first message. This message does not count."""
 
 EXTRA_S = 30.0
-"""Spare time of a client, in seconds. A client with a rate may send this much longer than planned. A client that still
-runs this long after its last allowed send is killed."""
+"""Spare time of a client, in seconds. A client with a rate may send for this time after its planned end. A client that
+still runs for this time after its last allowed send is killed."""
 
 
 def runs(plan: DeliveryPlan, number: int, bench: Bench) -> Iterator[Run[Delivered]]:
@@ -44,7 +46,7 @@ def runs(plan: DeliveryPlan, number: int, bench: Bench) -> Iterator[Run[Delivere
 
 
 def _told(cell: DeliveryCell, bench: Bench) -> Delivered:
-    """Runs a cell's server and client to their end. Gives one observation, made from both reports."""
+    """Runs the server and the client of a cell to their end. Makes one observation from the reports of both."""
     of = cell.setting
     name = peer_of(of.text("service"), of.text("language"), of.text("transport"))
     if isinstance(rate_hz := of["rate_hz"], float):
@@ -64,7 +66,7 @@ def _told(cell: DeliveryCell, bench: Bench) -> Delivered:
 def _agreed(cell: DeliveryCell, command: Sequence[str], came: Sequence[Line], sent: Sequence[Line]) -> Delivered:
     """Observation from the receiver's report ``came`` and the sender's report ``sent``.
 
-    Raises ProgramFailed if the reports contradict each other, or if messages came for fewer seconds than the cell has.
+    Raises ProgramFailed if the reports contradict each other, or if messages came for a shorter time than the cell's.
     """
     seconds = [each for each in came if each.what == "second"]
     messages = [each for each in came if each.what == "message"][1:]

@@ -7,8 +7,8 @@ slices with late answers, and so include long pauses of the server. In a **robbe
 of the cores' time. Pairs, means and histograms leave out robbed rounds. Errors are counted in every slice.
 
 Requests of one slice are not independent, since a stall slows several requests. So a slice is a cluster of a cluster
-sample, and the effective sample size of n requests is n ÷ design effect. The design effect is a ratio of two variances
-of the share of requests above the 99th percentile: the variance that follows from the differences between slices ÷ the
+sample, and the effective sample size of n requests is n ÷ design effect. The design effect is about the share of
+requests above the 99th percentile: the variance of this share that follows from the differences between slices ÷ its
 variance for independent requests (Cochran, "Sampling Techniques", 1977; the name is from Kish, 1965).
 """
 
@@ -110,9 +110,8 @@ def fold(
 def mean_responses_s(slices: SliceColumns) -> list[float]:
     """Mean response time of each slice in seconds, also of slices that are not kept.
 
-    If no request was sent in the counted part, a request was sent before this part and took longer than this part. For
-    such a slice the value is the time from the slice's start until the last reply. For a slice without requests the
-    value is 0.
+    If no request was sent in the counted part, an earlier request lasted through the whole counted part. The value of
+    such a slice is the time from the slice's start until the last reply. The value of a slice without requests is 0.
     """
     columns = zip(slices.sums_ns[ALL], slices.counts[ALL], slices.active_ns, strict=True)
     return [(total_ns / count if count else active_ns) / 1e9 for total_ns, count, active_ns in columns]
@@ -120,7 +119,7 @@ def mean_responses_s(slices: SliceColumns) -> list[float]:
 
 def _sent(turns: Sequence[Turn], loads: Sequence[TurnLoad], clients: Sequence[TurnRecords]) -> Sent:
     """All requests, each with its slice. A late client may still send requests to the server of the preceding slice.
-    Such requests are left out."""
+    The result leaves out these requests."""
     parts = [part for report in clients for part in report.requests]
     sent_ns = _joined([part.sent_ns for part in parts])
     connection = np.repeat(np.arange(len(parts)), [len(part.sent_ns) for part in parts])
@@ -176,7 +175,7 @@ def _types(sent: Sent, loads: Sequence[TurnLoad], arm: Nanoseconds) -> dict[str,
 
 
 def _arm(place: int, sent: Sent, whole: npt.NDArray[np.bool_], arm: Nanoseconds, load: TurnLoad) -> ArmSeen:
-    """Observation of one arm: times from the slices that ``whole`` selects, and errors from all slices."""
+    """Observation of one arm: times from the slices that ``whole`` selects, and errors from all its slices."""
     every = sent.counted & (arm[sent.slice] == place)
     own = every & (whole[sent.slice] | (sent.outcome % TYPE_STEP >= FAULT_FIRST))
     answered = {
@@ -233,7 +232,7 @@ def _laws(sent: Sent, own: npt.NDArray[np.bool_]) -> tuple[int, int]:
 
 
 def _unrecorded(loads: Sequence[TurnLoad], clients: Sequence[TurnRecords]) -> list[int]:
-    """Number of requests that the connections of each load began, but never recorded. 0 without a fault."""
+    """For each load, the number of requests that its connections began but did not record. 0 without a fault."""
     missing = Counter[int]()
     for part in (part for report in clients for part in report.requests):
         missing[part.line] += part.begun - len(part.sent_ns)
@@ -244,8 +243,8 @@ def _unrecorded(loads: Sequence[TurnLoad], clients: Sequence[TurnRecords]) -> li
 def _updates(
     turns: Sequence[Turn], loads: Sequence[TurnLoad], reports: Sequence[TurnRecords]
 ) -> tuple[list[int], list[int]]:
-    """Two numbers for each load, summed over the load's slices: the number of updates that the price updater sent, and
-    the number of updates that failed."""
+    """Two lists with a number for each load, summed over the load's slices: the updates that the price updater sent,
+    and the updates that failed."""
     sent, failed = [0] * len(loads), [0] * len(loads)
     updater = max(load.plan.clients for load in loads)
     begins = np.array([turn.begin_ns for turn in turns], dtype=np.int64)
@@ -258,9 +257,11 @@ def _updates(
 
 
 def _by_slice(slices: npt.NDArray[np.int64], number: int, weights: Nanoseconds | None = None) -> Nanoseconds:
-    """Number of requests in each slice; with ``weights``, the sum of the requests' weights in each slice. ``slices``
-    has the slice of each request, and ``number`` is the number of slices. Sums below 2^53 ns (a hundred days) are
-    exact."""
+    """Number of requests in each slice. With ``weights``: sum of the requests' weights in each slice.
+
+    ``slices`` has the slice of each request, and ``number`` is the number of slices. Sums below 2^53 ns (a hundred
+    days) are exact.
+    """
     return np.bincount(slices, weights=weights, minlength=number).astype(np.int64)
 
 

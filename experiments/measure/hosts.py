@@ -1,4 +1,4 @@
-"""Sends a window's load from the hosts of a Dask cluster. This module imports Dask."""
+"""Sends a window's load from the hosts of a Dask cluster. Importing this module imports Dask."""
 
 from dataclasses import replace
 

@@ -1,8 +1,8 @@
 """Runs the load client for HTTP/1.1 in C, ``experiments/peers/c/http_load.c``, and reads its report.
 
-The client opens a connection for each request, or keeps its connections. The client ends after a given number of
-requests, or after a given time. With a connection for each request, a request's time begins before the connect, and
-ends when the server has closed, as in ``ab``.
+The client opens a new connection for each request, or keeps its connections. The client ends after a given number of
+requests, or after a given time. If each request has a new connection, a request's time begins before the connect, and
+ends when the server has closed the connection. ``ab`` measures the same time.
 """
 
 from contextlib import AbstractContextManager
@@ -13,18 +13,18 @@ from experiments.measure import programs
 from stock_service.rpc.transports import Address
 
 EXTRA_S = 60.0
-"""Seconds that the client may take beyond its planned time. A client that sends a given number of requests may take a
-further 60 s for each 10,000 requests."""
+"""Time in seconds that the client may take in addition to its planned time. If the number of requests is given, the
+client may take a further 60 s for each 10,000 requests."""
 
 
 @dataclass(frozen=True, slots=True)
 class HttpAsk:
     """Options of the client, which sends in a closed loop. The load ends after ``requests`` requests, or after
-    ``seconds`` seconds. Exactly one of these two fields is over 0; this field sets the end."""
+    ``seconds`` seconds. Exactly one of these two fields is over 0, and the other field is 0."""
 
     address: Address
     request: str
-    """Method and route, such as ``GET /entities/5``. In ``request``, ``body`` and ``expect`` the client replaces
+    """Method and route, such as ``GET /entities/5``. In ``request``, ``body`` and ``expect``, the client replaces
     ``{id}`` by the key, and ``{turn}`` by the number of the request for this key, from 0."""
     body: str = ""
     connections: int = 1
@@ -32,14 +32,14 @@ class HttpAsk:
     """True to keep connections. False for a new connection for each request."""
     requests: int = 0
     warm_up: int = 0
-    """Number of requests of the warm-up, which do not count."""
+    """Number of requests of the warm-up. These requests do not count."""
     seconds: float = 0.0
     warm_up_seconds: float = 0.0
     first_id: int = 0
     per_id: int | None = None
     """Number of requests for each key. None: all requests have the same key."""
     expect: str | None = None
-    """Body that every reply must have. None: every reply must have the body of the first reply."""
+    """Body that every reply must have. With None, every reply must have the same body as the first reply."""
     cpus: tuple[int, ...] | None = None
 
     @property
@@ -51,15 +51,15 @@ class HttpAsk:
 
 @dataclass(frozen=True, slots=True)
 class HttpSeen:
-    """Report of the client. ``response_us`` and ``connect_us`` are means over the counted requests with the right
-    reply; 0 without such a request."""
+    """Report of the client. ``response_us`` and ``connect_us`` are means over the counted requests that got the right
+    reply. Without such a request, both are 0."""
 
     requests: int
-    """Number of counted requests with the right reply."""
+    """Number of counted requests that got the right reply."""
     errors: int
-    """Number of errors. Errors of the warm-up are included."""
+    """Number of errors, in the warm-up and after the warm-up."""
     all_requests: int
-    """Number of requests with the right reply. Requests of the warm-up are included."""
+    """Number of requests that got the right reply, in the warm-up and after the warm-up."""
     total_s: float
     """Time from the start of the first counted request to the end of the last counted request."""
     throughput_hz: float
@@ -84,12 +84,13 @@ class HttpSeen:
 
     @property
     def cpu_share(self) -> float:
-        """Share of a core that the client used."""
+        """Share of one core that the client used: ``cpu_s`` divided by ``elapsed_s``."""
         return self.cpu_s / self.elapsed_s if self.elapsed_s else 0.0
 
 
 def run(client: Path, ask: HttpAsk, times: Path | None = None) -> HttpSeen:
-    """Runs the client to its end. Writes every counted time into the file ``times``. Blocks. Raises ProgramFailed."""
+    """Runs the client to its end. Blocks. The client writes every counted time into the file ``times``. Raises
+    ProgramFailed."""
     with running(client, ask, times) as started:
         return seen(started, ask)
 

@@ -1,9 +1,9 @@
 """``python -m experiments.measure.keeps`` tests features of the gRPC servers for Python, and writes a table of results.
 
-The servers are from the study ``python_grpc_servers``, whose page shows the table. For each cell of the table, one test
-runs on a new server. A ``no`` is printed with its reason. Before its tests, each server must answer a call without TLS.
-If a method of a server raises an exception, this program ends. So a fault of the method does not become a ``no``. Left
-out: how well a feature works.
+The servers are from the study ``python_grpc_servers``, whose page shows the table. Each cell of the table has one test,
+with a new server. The program prints the reason of each ``no``. Before its tests, each server must answer a call
+without TLS. If a method of a server raises an exception, this program ends. So a fault of the method does not become a
+``no``. Left out: how well a feature works.
 """
 
 import socket
@@ -36,8 +36,8 @@ CALL_S = 5.0
 """Longest time of a call, in seconds."""
 
 WAIT_S, BEGUN_S = 1.0, 0.3
-"""``WAIT_S`` is the length in seconds of the call during which the signal comes. The signal comes ``BEGUN_S`` seconds
-after the send, when the call has surely begun."""
+"""``WAIT_S`` is the duration in seconds of the call during which the signal comes. The signal comes ``BEGUN_S`` seconds
+after the send. At this time, the call has surely begun."""
 
 EXITS = (0, -15, 143)
 """Allowed exit codes of another project's server after SIGTERM."""
@@ -55,7 +55,7 @@ def command(server: str) -> list[str]:
 
 @contextmanager
 def started(server: str, *options: str) -> Iterator[tuple[Program, str]]:
-    """A running server, and its HOST:PORT. Raises ProgramFailed if the server does not start."""
+    """Context that yields a running server and its HOST:PORT. Raises ProgramFailed if the server does not start."""
     with Program([*command(server), *options], exits=EXITS) as program:
         host, port = program.ready()
         yield program, f"{host}:{port}"
@@ -150,8 +150,8 @@ TRIES: Mapping[str, Callable[[str], bool]] = {
     "drain": drain,
     "deadlines": deadlines,
 }
-"""Tests by the headings of the table's columns. A test gives True for a server with the feature. The page shows the
-docstrings of the tests."""
+"""Test of each feature. The keys are the headings of the table's columns. A test gives True for a server with the
+feature. The page shows the docstrings of the tests."""
 
 _CODEC: Any = HelloRequest.SerializeToString, HelloReply.FromString
 
@@ -162,8 +162,8 @@ def _greets(channel: grpc.Channel) -> bool:
 
 
 def tried(server: str, what: str) -> bool:
-    """Runs the test ``what`` on a server, and prints the result. A ``no`` is printed with its reason. Blocks for some
-    seconds.
+    """Tests if a server has the feature ``what``, and prints the result. A ``no`` is printed with its reason. Blocks
+    for some seconds.
 
     Raises grpc.RpcError if a method of the server fails.
     """
@@ -178,9 +178,9 @@ def tried(server: str, what: str) -> bool:
 
 
 def line(server: str) -> str:
-    """Tests a server, and gives the server's line of the table.
+    """Tests all features of a server, and gives the server's line of the table.
 
-    Raises ProgramFailed or grpc.RpcError for a server that answers no call without TLS.
+    Raises ProgramFailed or grpc.RpcError if the server does not answer a call without TLS.
     """
     with started(server) as (_, at), grpc.insecure_channel(at) as channel:
         assert _greets(channel)
@@ -196,7 +196,8 @@ def page(servers: Sequence[str]) -> str:
 
 
 def main() -> None:
-    """Tests every server whose package is installed. Writes the page if no server is left out. Blocks for a minute."""
+    """Tests every server whose package is installed. Writes the page only if all servers were tested. Blocks for a
+    minute."""
     Parser("python -m experiments.measure.keeps", "Tests features of the gRPC servers for Python.").parse_args()
     absent = [each for each in SERVERS if each in PEERS and not is_built(each)]
     print("\n".join(f"left out: {why_absent(each)}" for each in absent))

@@ -11,12 +11,12 @@ name         speaks    what it is
 ``c-http``   HTTP/1.1  ``experiments/peers/c/http_load.c``, built here; a connection for each request, on demand
 ===========  ========  ================================================================================
 
-Each program sends one request again and again in a closed loop. ``grpc-go`` can also send in an open loop. A program
-measures a request from its send; in an open loop, from the time at which the request was due. The programs send the
-server the timeout of our own client. ``grpc-go`` sends a timeout only on demand: its library sends the time that is
-left until the deadline, which differs from call to call. A missing program is ``Absent``, whose text says in one line
-how to get the program. If a program reports the time of every request after the warm-up, these times are read. No build
-needs a network: Go builds from the installed modules. ``compare --load`` and ``selfcheck`` use the programs.
+Each program sends one request again and again in a closed loop. ``grpc-go`` can also send in an open loop. A request's
+time begins at its send; in an open loop, when the request was due. With each request, the programs send the timeout of
+our own client. But ``grpc-go`` sends a timeout only on demand: its library sends the time that is left until the
+deadline, which differs from call to call. A missing program is ``Absent``, whose text says in one line how to get the
+program. If a program reports the time of every request after the warm-up, these times are read. No build needs a
+network: Go builds from the installed modules. ``compare --load`` and ``selfcheck`` use the programs.
 """
 
 import json
@@ -50,11 +50,12 @@ PROTO = Path("stock_service/v1/stock.proto")
 SOURCES = Path(__file__).resolve().parents[1] / "peers"
 
 TIMEOUT_MS = 5000
-"""Timeout that a program sends with each request, in ms: the timeout of our own client, so that a server has equal work
-for every client."""
+"""Timeout that a program sends with each request, in ms. Our own client sends the same timeout, and so the server has
+equal work for every client."""
 
 BUILD_S = 120.0
-"""Longest time for the build of a program, in seconds. The first build of Go's own library takes 20 s."""
+"""Longest time for the build of a program, in seconds. The first build, which also builds Go's own library, takes 20 s.
+"""
 
 EXTRA_S = 30.0
 """Longest time in seconds that a program may take in addition to its load: for its start, report and end."""
@@ -70,7 +71,7 @@ _OFFLINE = {"GOPROXY": "off", "GOFLAGS": "-mod=readonly -buildvcs=false", "GOTOO
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """Options of one run of a load program: a closed loop, or with ``rate_hz`` an open loop."""
+    """Options of one run of a load program. The loop is closed, or with ``rate_hz`` open."""
 
     address: Address
     path: str
@@ -78,7 +79,7 @@ class Ask:
     payload: bytes
     """Encoded request that every connection sends again and again."""
     connections: int
-    """Number of connections. The connections are kept unless ``per_request`` is true."""
+    """Number of connections. A connection serves many requests, unless ``per_request`` is true."""
     duration_s: float
     warm_up_s: float
     cpus: tuple[int, ...] | None
@@ -92,7 +93,7 @@ class Ask:
     deadline_s: float | None = None
     """Deadline of each call, in seconds from its send. None for calls without a deadline."""
     rate_hz: float | None = None
-    """Calls per second of an open loop, on all connections together. None for a closed loop."""
+    """Calls per second on all connections together, in an open loop. None for a closed loop."""
     arrivals: Arrivals = "constant"
     """Arrival process of an open loop."""
 
@@ -109,11 +110,11 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Results of a program for the requests after its warm-up. The time of a request begins at its send, or in an open
-    loop when the request was due."""
+    """Results of a program for the requests after its warm-up. A request's time begins at its send; in an open loop,
+    when the request was due."""
 
     requests: int
-    """Number of answered requests. Without answered requests, the throughput and both percentiles are 0."""
+    """Number of answered requests. If this number is 0, the throughput and both percentiles are also 0."""
     throughput_hz: float
     """Answered requests per second. A reply after the deadline does not count."""
     p50_us: float
@@ -124,12 +125,13 @@ class Reading:
     cpu_share: float | None = None
     """Processor time that the program used, as a share of a core. None if the program does not report the share."""
     all_requests: int | None = None
-    """Number of answered requests. Requests of the warm-up are included. None if the program does not report this
+    """Number of answered requests, in the warm-up and after the warm-up. None if the program does not report this
     number."""
     never_sent: int = 0
-    """Number of requests of an open loop that were not sent because too many earlier requests had no reply."""
+    """Number of requests of an open loop that the program did not send, since too many earlier requests had no reply.
+    """
     late_us_p99: float | None = None
-    """99th percentile of the lateness of sends in an open loop. None in a closed loop."""
+    """99th percentile of the lateness of sends in an open loop, in µs. None in a closed loop."""
     reply: bytes | None = None
     """Body of the first reply. All other replies have equal bodies. None if the program does not report bodies."""
 
@@ -149,8 +151,8 @@ class LoadProgram:
 
 @contextmanager
 def load_programs(names: Sequence[str] = ("ghz", "h2load", "go", "c")) -> Iterator[Mapping[str, LoadProgram | Absent]]:
-    """Context of the named load programs. A missing program is ``Absent``, with the reason. ``go``, ``c`` and
-    ``c-http`` are built when the context begins, and are deleted at its end."""
+    """Context that yields the named load programs. A missing program is ``Absent``, with the reason. The context builds
+    ``go``, ``c`` and ``c-http`` at its begin, and deletes them at its end."""
     with ExitStack() as stack:
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="load-programs-")))
         yield {name: _found(name, scratch) for name in names}
@@ -158,8 +160,8 @@ def load_programs(names: Sequence[str] = ("ghz", "h2load", "go", "c")) -> Iterat
 
 @contextmanager
 def present(clients: Iterable[str], option: str) -> Iterator[Mapping[str, LoadProgram]]:
-    """Context of the load programs among these levels of the factor ``client``. The programs are built if necessary.
-    Raises UsageError that names ``option`` for a missing program."""
+    """Context that yields the load programs among the levels ``clients`` of the factor ``client``. The context builds
+    the programs if necessary. Raises UsageError, which names ``option``, for a missing program."""
     with load_programs([name for name in dict.fromkeys(clients) if name in LOAD_PROGRAMS]) as found:
         there: dict[str, LoadProgram] = {}
         for name, program in found.items():
@@ -170,7 +172,7 @@ def present(clients: Iterable[str], option: str) -> Iterator[Mapping[str, LoadPr
 
 
 def ghz(program: Path, ask: Ask) -> Reading:
-    """Runs ghz to its end. Supports only Lookups. Raises ProgramFailed."""
+    """Runs ghz to its end. ``ask`` must be for the method Lookup. Raises ProgramFailed."""
     name = stock_pb2.LookupRequest.FromString(ask.payload).name
     command = [str(program), "--insecure", "--proto", str(PROTO), "--import-paths", str(ROOT / "protos")]
     command += ["--call", ask.path.removeprefix("/"), "--data", json.dumps({"name": name})]
@@ -186,8 +188,8 @@ def ghz(program: Path, ask: Ask) -> Reading:
 
 
 def h2load(program: Path, ask: Ask) -> Reading:
-    """Runs h2load to its end. A reply with the HTTP status 200 counts as right, since h2load does not report the gRPC
-    status in the trailer. Raises ProgramFailed."""
+    """Runs h2load to its end. A reply counts as right if its HTTP status is 200: h2load does not report the gRPC
+    status, which is in the trailer. Raises ProgramFailed."""
     with tempfile.TemporaryDirectory() as scratch:
         body, log = Path(scratch) / "body", Path(scratch) / "log"
         body.write_bytes(b"\0" + len(ask.payload).to_bytes(4, "big") + ask.payload)
@@ -222,8 +224,8 @@ def grpc_go(program: Path, ask: Ask) -> Reading:
 
 
 def go(program: Path, ask: Ask) -> Reading:
-    """Runs ``go``, our load program for sockets in Go, which reports only percentiles of its requests' times. Raises
-    ProgramFailed."""
+    """Runs ``go``, our load program for sockets in Go. The program reports only percentiles of the requests' times.
+    Raises ProgramFailed."""
     command = [str(program), "-address", ask.at, "-method", ask.path]
     command += ["-payload", ask.payload.hex(), "-connections", str(ask.connections), "-rate", "0"]
     command += ["-timeout", f"{TIMEOUT_MS}ms", "-warm-up", f"{ask.warm_up_s:g}s"]
@@ -285,8 +287,8 @@ def _found(name: str, scratch: Path) -> LoadProgram | Absent:
 
 
 def _built(name: str, scratch: Path) -> LoadProgram | Absent:
-    """Compiles one of our own load programs into the folder ``scratch``. Gives ``Absent`` without a compiler, or if the
-    build fails."""
+    """Compiles one of our own load programs into the folder ``scratch``. Gives ``Absent`` if the compiler is missing or
+    the build fails."""
     language, _, speaks = name.partition("-")
     program = scratch / f"{name}-client"
     if language == "go":
@@ -314,7 +316,7 @@ def _reading(
     is_ok: npt.NDArray[np.bool_],
     ask: Ask,
 ) -> Reading:
-    """Results of the requests after the warm-up, computed from the start time, the duration and the success of every
+    """Results for the requests after the warm-up. The arrays have the start time, the duration and the success of every
     request."""
     counted = began_ns - (began_ns.min() if len(began_ns) else 0) >= round(ask.warm_up_s * 1e9)
     answered = counted & is_ok

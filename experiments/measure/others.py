@@ -3,14 +3,14 @@ programs took.
 
 **Foreign time** is the time of all cores minus idle time, stolen time, and the measurement's own time. The kernel
 reports idle and stolen time in ticks of 10 ms. The measurement's own time is the time of this process and of all its
-descendants. The kernel reports a process's time in nanoseconds, and the time of its ended children in ticks. So the
-time of a child that ended soon is counted, too.
+descendants. The kernel reports the time of a running process in nanoseconds, and the time of a process's ended children
+in ticks. So the time of a short-lived child is counted, too.
 
 The kernel handles network packets (softirq) while the sending process runs. Most kernels count this work as time of the
-process. Some kernels count interrupt time separately (``CONFIG_IRQ_TIME_ACCOUNTING``); then their interrupt ticks are
-not 0. On such a kernel, interrupt time counts neither as own time nor as foreign time, since the process that caused
-the interrupt is unknown. A daemon whose parent has ended is no descendant any more, and counts as foreign. Left out:
-operating systems other than Linux, on which foreign time is unknown.
+process. Some kernels count interrupt time separately (``CONFIG_IRQ_TIME_ACCOUNTING``), and report interrupt ticks over
+0. Then interrupt time is neither own time nor foreign time, since the process that caused the interrupt is unknown. A
+daemon whose parent has ended is no descendant any more. Its time counts as foreign. Left out: operating systems other
+than Linux, where foreign time is unknown.
 """
 
 import os
@@ -34,7 +34,7 @@ _PARENT, _CHILDREN_USER, _CHILDREN_KERNEL = 1, 13, 14
 
 
 class MachineWatch:
-    """Meter of the stolen and foreign time of each round. For one thread. A reading takes some 3 ms."""
+    """Meter that reads the stolen and foreign time of each round. For one thread. A reading takes some 3 ms."""
 
     def __init__(
         self,
@@ -43,8 +43,8 @@ class MachineWatch:
         clock_s: Callable[[], float] = time.monotonic,
         cpu_ns: Callable[[tuple[int, ...]], int] = processes_cpu_ns,
     ) -> None:
-        """Begins the first round. ``is_alone`` is true if every server was started by this process. Otherwise foreign
-        time is unknown, since the time of a server that runs already would count as foreign."""
+        """Begins the first round. ``is_alone`` is true if this process started every server. Otherwise foreign time is
+        unknown, since the time of a server that ran already would count as foreign."""
         self._proc, self._clock_s, self._cpu_ns = proc, clock_s, cpu_ns
         self._cores = cores()
         self._tells_foreign = is_alone and bool(self._core_ticks())
@@ -86,10 +86,10 @@ class MachineWatch:
 
 
 def watched(places: Iterable[int], observe: Callable[[int], S]) -> Iterator[Run[S]]:
-    """Observes cells, which are given by their indices ``places``, one after another. Each step of the iterator waits
-    for one observation.
+    """Observes cells one after another. ``places`` has the indices of the cells. Each step of the iterator waits for
+    one observation.
 
-    An observation comes with the stolen time and the foreign time between the observation's start and end.
+    With each observation come the stolen time and the foreign time from the observation's start to its end.
     """
     for place in places:
         machine = MachineWatch()

@@ -1,9 +1,9 @@
 """Runs a peer's own load client: a new process that connects, makes calls one after another, and reports the times.
 
-A peer is a server of another language or project. At its end the client prints a line of JSON for each time:
-``{"what":"connect","ns":…}``, ``{"what":"first call",…}``, and ``{"what":"call",…}`` for each later call. If the
-program has several clients, each client has a ``connect`` and a ``first call``. The line of a call may have ``at_ns``,
-the time from the first send to the call's send. The program may also report sums over the calls after the first call:
+A peer is a server of another language or project. At its end the client prints a line of JSON for each measured time:
+``{"what":"connect","ns":…}``, ``{"what":"first call",…}``, and ``{"what":"call",…}`` for each later call. Each client
+of the program has its own ``connect`` and ``first call``. The line of a call may have ``at_ns``, the time from the
+first send to the call's send. The program may also report sums over the calls after the first call:
 ``{"what":"client",…}`` for each client, and ``{"what":"total",…}`` for all clients. Sums have ``calls``, ``wall_ns``
 and ``processor_ns``. In the total, ``processor_ns`` is the processor time of the whole program. A line of JSON with
 another ``what`` is ignored. The clients check every reply, and exit with a code other than 0 after a wrong reply.
@@ -22,14 +22,14 @@ from experiments.peers import client_command, peer_of
 from stock_service.rpc.transports import Address
 
 EXTRA_S = 60.0
-"""Longest time in seconds that a client may take in addition to the planned time: for its start, connecting and late
-sends."""
+"""Longest time in seconds that a client may take in addition to the planned time. The client needs this time to start,
+to connect and to send late."""
 
 CALL_S_MAX = 0.1
 """Longest mean time of a call in a closed loop, in seconds."""
 
 LATE_CALLS_MIN = 100
-"""Smallest number of calls from which the 99th percentile of the lateness of sends is computed."""
+"""Smallest number of calls for which the 99th percentile of the lateness of sends is computed."""
 
 
 class Line(msgspec.Struct):
@@ -40,9 +40,9 @@ class Line(msgspec.Struct):
     ns: int = 0
     at_ns: int | None = None
     calls: int = 0
-    """Number of calls of one client, or of all clients."""
+    """Number of calls of one client; in the line ``total``, of all clients."""
     wall_ns: int = 0
-    """Time from the common start of all clients to the last reply of these ``calls``."""
+    """Time from the common start of all clients to the last reply of the calls in ``calls``."""
     processor_ns: int = 0
     answer_ns: int = 0
     cycle_ns: int = 0
@@ -67,20 +67,20 @@ class PeerRun:
     first_ns: npt.NDArray[np.int64]
     """Time of each client's first call."""
     calls_ns: npt.NDArray[np.int64]
-    """Times of all clients' later calls, in the order of the program's report."""
+    """Times of all calls after each client's first call, in the order of the program's report."""
     clients: tuple[Line, ...] = ()
     """Sums over each client's later calls. Empty if the program does not report sums."""
     total: Line | None = None
     """Sums over the later calls of all clients. None if the program does not report sums."""
     sent_ns: npt.NDArray[np.int64] | None = None
-    """Time from the first send to the send of each later call. None if the program does not report these times."""
+    """Time from the first send to the send of each later call. None if the program does not report times of sends."""
 
 
 def run(of: Setting, at: Address, calls: int, cpus: tuple[int, ...] | None) -> PeerRun:
-    """Makes ``calls`` calls with each client of the setting's peer. The client's first call is one of these calls.
+    """Makes ``calls`` calls with each client of the setting's peer. The client's first call is included.
 
     Blocks until the program has ended. Raises Absent if the peer is not built. Raises ProgramFailed if the program
-    fails, prints a line that is not JSON, or has made a different number of calls.
+    fails, prints a line that is not JSON, or has made another number of calls.
     """
     name = peer_of(of.text("service"), of.text("language"), of.text("transport"))
     command = client_command(name, f"{at[0]}:{at[1]}", calls, dict(of.levels))
@@ -105,11 +105,11 @@ def run(of: Setting, at: Address, calls: int, cpus: tuple[int, ...] | None) -> P
 
 
 def on_schedule(sent_ns: npt.NDArray[np.int64], rate_hz: float) -> tuple[float, float | None]:
-    """Number of calls sent per second, and the 99th percentile of the lateness of sends in µs.
+    """Two values: the number of calls sent per second, and the 99th percentile of the lateness of sends in µs.
 
-    ``sent_ns`` has the time from the first send to the send of each later call. The rate is the number of these calls
-    divided by the last of these times. For fewer than 100 calls the percentile is None, since a single late call would
-    determine the percentile.
+    ``sent_ns`` has the time from the first send to the send of each later call. The first value is the number of these
+    times divided by the last time. For fewer than 100 calls the percentile is None, since a single late call would
+    determine it.
     """
     due_ns = np.arange(1, len(sent_ns) + 1) * (1e9 / rate_hz)
     late_ns = np.maximum(sent_ns - due_ns, 0)

@@ -3,14 +3,14 @@
 Every program with the process contract can be measured, in any language. By this contract the first line on standard
 output is ``ready HOST:PORT``, and SIGTERM makes the program answer its calls and exit with 0. A ``Program`` has a
 session of its own. So Ctrl-C in the terminal reaches only the experiment, which then stops its programs. The standard
-error of a program goes to a file, from which the message of a failure is read, so that no thread must read a pipe. The
+error of a program goes to a file, so that no thread must read a pipe. The message of a failure quotes this file. The
 kernel kills a program when the thread that started the program ends, also after a SIGKILL of the experiment
-(``rpc/process/lifeline.py``). So start programs from the main thread.
+(``rpc/process/lifeline.py``). So the main thread should start programs.
 
 A server may have several processes. The descendants that have the server's port open at the ready line are measured as
-parts of the server. Other descendants are left out, and may end at any time. The processor time is read from each
+parts of the server. Other descendants are not measured, and may end at any time. The processor time is read from each
 process's CPU clock (``clock_getcpuclockid(3)``): the scheduler's time of all threads of the process, including ended
-threads, in nanoseconds. ``/proc/PID/stat`` would have ticks of 10 ms.
+threads, in nanoseconds. ``/proc/PID/stat`` has only ticks of 10 ms.
 
 ``finished`` runs a program that ends by itself, such as a load program. ``running`` keeps such a program running for
 the time of a ``with`` block.
@@ -43,8 +43,8 @@ READY_S = 15.0
 """Longest time for a server's ready line, in seconds. The slowest server of the studies needed 1 s."""
 
 STOP_S = 10.0
-"""Longest time from SIGTERM until a program's exit, in seconds: twice the servers' grace time. After this time the
-program is killed."""
+"""Longest time from SIGTERM until a program's exit, in seconds. After this time the program is killed. This time is
+twice the servers' grace time."""
 
 Seen = TypeVar("Seen")
 Report = TypeVar("Report")
@@ -59,11 +59,12 @@ _STDERR_BYTES = 1 << 20
 """Largest number of bytes of standard error that are read for an error message: the last bytes."""
 
 _STDERR_LINES = 5
-"""Number of last lines of standard error that an error message has. A Python traceback names its error at the end."""
+"""Number of last lines of standard error that an error message quotes. A Python traceback names its error last."""
 
 
 class ProgramFailed(StockServiceError):
-    """Failure of a program that did not start, broke the process contract or ended early, with its standard error."""
+    """Failure of a program that did not start, broke the process contract or ended early. The error has the program's
+    standard error."""
 
     def __init__(self, command: Sequence[str], what: str, stderr: str) -> None:
         super().__init__(command, what, stderr)
@@ -78,7 +79,7 @@ class ProgramFailed(StockServiceError):
 
 
 class ProgramRefused(ProgramFailed):
-    """Refusal of options or files: before its ready line, the program prints a reason, and exits with 2."""
+    """Refusal of options or files. Before a ready line, the program prints a reason and exits with 2."""
 
     def __str__(self) -> str:
         said = self.stderr.strip().splitlines() or [" ".join(self.command)]
@@ -96,8 +97,8 @@ class Program:
         folder: Path | None = None,
         variables: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        """Starts the program in a new session, on these cores; None: on any core. Raises ProgramFailed for a missing
-        program.
+        """Starts the program in a new session, pinned to the cores ``cpus``. None: not pinned. Raises ProgramFailed for
+        a missing program.
 
         ``exits`` has the allowed exit codes after SIGTERM. A negative code is the number of a signal. ``variables`` are
         added to the program's environment.
@@ -128,8 +129,8 @@ class Program:
         return self._process.pid
 
     def first_line(self, timeout_s: float) -> str:
-        """First line that the program prints, without the line end. Blocks. Raises ProgramFailed if no line comes in
-        time."""
+        """First line that the program prints, without the line end. Blocks. Raises ProgramFailed if no line comes
+        within ``timeout_s``."""
         assert self._process.stdout is not None
         descriptor = self._process.stdout.fileno()
         deadline_s = time.monotonic() + timeout_s
@@ -149,7 +150,7 @@ class Program:
         return line[:-1].decode("utf-8", "replace")
 
     def ready(self, timeout_s: float = READY_S) -> Address:
-        """Address of a server, from its ready line. Blocks. Raises ProgramFailed if another line or no line comes."""
+        """Address of a server, read from its ready line. Blocks. Raises ProgramFailed if no ready line comes."""
         line = self.first_line(timeout_s)
         word, _, where = line.partition(" ")
         try:
@@ -163,7 +164,7 @@ class Program:
 
     @property
     def pids(self) -> tuple[int, ...]:
-        """Ids of the process, and of the descendants that have the server's port open. Call ``ready`` first.
+        """Ids of the process, and of its descendants that have the server's port open. Call ``ready`` first.
 
         Later calls of this method give the result of the first call. Raises ProgramFailed if the program has ended.
         """
@@ -177,7 +178,7 @@ class Program:
 
     def listening(self, at: Address, timeout_s: float = READY_S) -> None:
         """Waits until a server without a ready line accepts connections. Blocks. Raises ProgramFailed if the server
-        ends, or if ``timeout_s`` is over."""
+        ends, or if it accepts no connection within ``timeout_s``."""
         deadline_s = time.monotonic() + timeout_s
         while time.monotonic() < deadline_s:
             if self._process.poll() is not None:
@@ -192,8 +193,8 @@ class Program:
 
     @contextmanager
     def drained(self) -> Iterator[None]:
-        """Reads and drops the program's output after the ready line, for the time of a ``with`` block. Otherwise a full
-        pipe would stop a program that prints a line for each request. Raises OSError if ``cat`` is missing."""
+        """Reads and drops the program's output after the ready line, during a ``with`` block. A program that prints a
+        line for each request would otherwise fill the pipe, and stop. Raises OSError if ``cat`` is missing."""
         cat, out, none = [shutil.which("cat") or "cat"], self._process.stdout, subprocess.DEVNULL
         with subprocess.Popen(tied(cat), stdin=out, stdout=none, stderr=none, process_group=0) as reader:
             try:
@@ -202,7 +203,8 @@ class Program:
                 reader.kill()
 
     def cpu_s(self) -> float:
-        """Processor time of all threads so far, in user and kernel mode. Raises ProgramFailed for an ended program."""
+        """Processor time of all threads so far, in user and kernel mode, in seconds. Raises ProgramFailed for an ended
+        program."""
         try:
             return processes_cpu_ns(self.pids) / 1e9
         except Unavailable as error:
@@ -214,16 +216,18 @@ class Program:
         return sum(times.user for times in every), sum(times.system for times in every)
 
     def memory_mib(self) -> float:
-        """Memory in MiB (PSS). A shared page is divided among its processes. Not on Linux: resident memory."""
+        """Memory in MiB. On Linux: PSS, which divides a shared page among its processes. On other systems: resident
+        memory."""
         every = self._of_each(psutil.Process.memory_full_info)
         return sum(float(getattr(memory, "pss", memory.rss)) for memory in every) / 2**20
 
     def resident_mib(self) -> float:
-        """Resident memory in MiB. A shared page counts in each process: other programs do not change this number."""
+        """Resident memory in MiB. Each process counts the whole of a shared page, so other programs do not change this
+        number."""
         return sum(float(memory.rss) for memory in self._of_each(psutil.Process.memory_info)) / 2**20
 
     def threads(self) -> int:
-        """Number of threads of the program's processes together. Raises ProgramFailed if the program has ended."""
+        """Number of threads of all the program's processes. Raises ProgramFailed if the program has ended."""
         return sum(self._of_each(psutil.Process.num_threads))
 
     def connections(self, at: Address) -> int:
@@ -240,9 +244,9 @@ class Program:
             raise self._failed("has ended") from error
 
     def stop(self, timeout_s: float = STOP_S) -> None:
-        """Sends SIGTERM, and SIGKILL after ``timeout_s``. Blocks until the program is reaped. Further calls do nothing.
+        """Sends SIGTERM, and after ``timeout_s`` SIGKILL. Blocks until the program is reaped. Later calls do nothing.
 
-        Raises ProgramFailed unless the program exits in time with one of ``exits``.
+        Raises ProgramFailed unless the program exits within ``timeout_s`` with one of ``exits``.
         """
         if self._stderr.closed:
             return
@@ -258,7 +262,7 @@ class Program:
             self.kill()
 
     def kill(self) -> None:
-        """Kills all processes of the program's session that still run, and reaps the program. Blocks."""
+        """Kills all running processes of the program's session, and reaps the program. Blocks."""
         self._signal(signal.SIGKILL)
         self._process.wait()
         assert self._process.stdout is not None
@@ -268,7 +272,7 @@ class Program:
     def has_ended(self, within_s: float) -> bool:
         """Waits up to ``within_s`` for the end of a program that ends by itself. True if the program has ended.
 
-        The pipe of the output holds 64 KiB. If a program prints more, it cannot end before ``said`` reads the output.
+        The pipe of the output holds 64 KiB. A program that prints more cannot end before ``said`` reads the output.
         """
         try:
             self._process.wait(within_s)
@@ -279,7 +283,7 @@ class Program:
     def said(self, timeout_s: float) -> str:
         """Waits for the end of a program that ends by itself. Gives the program's output. Blocks.
 
-        Raises ProgramFailed if the end does not come within ``timeout_s``, or if the exit code is not 0.
+        Raises ProgramFailed if the program does not end within ``timeout_s``, or if the exit code is not 0.
         """
         try:
             said, _ = self._process.communicate(timeout=timeout_s)
@@ -330,8 +334,8 @@ class Program:
 
 
 def _has_open(process: psutil.Process, port: int) -> bool:
-    """True if the process has a socket with this port. False for an ended process, and for a process that this user may
-    not read."""
+    """True if the process has a socket with this port. False for an ended process, and for a process that this user has
+    no right to inspect."""
     try:
         return any(one.laddr and one.laddr.port == port for one in process.net_connections("inet"))
     except psutil.Error:
@@ -340,7 +344,7 @@ def _has_open(process: psutil.Process, port: int) -> bool:
 
 @contextmanager
 def kept_to(cpus: tuple[int, ...] | None) -> Iterator[None]:
-    """Pins this thread to these cores for the time of a ``with`` block. Programs that this thread starts inherit the
+    """Pins this thread to the cores ``cpus`` during a ``with`` block. Programs that this thread starts inherit the
     cores.
 
     With None, or on a system without pinning, the thread keeps its cores. Raises OSError for a missing core.
@@ -363,9 +367,10 @@ def running(
     folder: Path | None = None,
     variables: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[Program]:
-    """Runs a program that ends by itself on these cores for the time of a ``with`` block. None: on any core.
+    """Runs a program that ends by itself, during a ``with`` block. The program is pinned to the cores ``cpus``. None:
+    not pinned.
 
-    The program is killed if the ``with`` block ends earlier, as after Ctrl-C, or if this process ends
+    The program is killed if the ``with`` block ends first, as after Ctrl-C, or if this process ends
     (``rpc/process/lifeline.py``). ``variables`` are added to the program's environment. Raises ProgramFailed if the
     program does not start.
     """
@@ -389,7 +394,7 @@ def finished(
 
 
 def reported(command: Sequence[str], said: str, form: type[Report]) -> Report:
-    """Report that a program has printed as JSON. Raises ProgramFailed for an output of another form."""
+    """Reads the report that a program has printed as JSON. Raises ProgramFailed for a report of another form."""
     try:
         return msgspec.json.decode(said, type=form)
     except ValueError as error:

@@ -1,11 +1,10 @@
-"""Progress of a sweep on standard error: one rewritten line on a terminal, or a line for each block in a file.
+"""Progress of a sweep on standard error. A terminal shows one rewritten line. A file gets a line for each block.
 
-The first line is printed before the first server starts, since the start of all servers takes seconds, or longer on a
-busy machine.
+The first line is printed before the first server starts, since all servers need seconds to start.
 
 A look is a number of blocks after which the sweep is judged. The remaining time is the number of remaining blocks times
-the mean time of the blocks so far. Two remaining times are shown: until the next look, which may decide the sweep, and
-until the last look. No remaining time is shown before the end of the first block.
+the mean duration of the finished blocks. Two remaining times are shown: until the next look, after which the sweep may
+end, and until the last look. No remaining time is shown before the end of the first block.
 """
 
 import os
@@ -43,12 +42,12 @@ class Progress:
             self.say(f"{self._place()}: starting")
 
     def within(self, share: float) -> None:
-        """Shows the finished share of the present block, from 0 to 1, on a terminal. Writes nothing into a file."""
+        """Shows the finished share of the present block, from 0 to 1, on a terminal. A file gets no line."""
         if self._rewrites:
             self._write(f"{self._place()}, {share:.0%} of it{self._left(share)}{self._seen}")
 
     def ended(self, done: int, seen: str) -> None:
-        """Shows the end of a block. ``seen`` is a text of a few words: the result of the blocks so far."""
+        """Shows the end of a block. ``seen`` is a short text about the result of the blocks so far."""
         self._spent_s += self._clock_s() - self._began_s
         self._measured += 1
         self._done, self._seen = done, f" · {seen}" if seen else ""
@@ -58,12 +57,12 @@ class Progress:
             self._stream.flush()
 
     def say(self, text: str) -> None:
-        """Prints a text on its own line, which later progress does not overwrite."""
+        """Prints a text on its own line. Later progress does not overwrite this line."""
         self._stream.write(f"\r\x1b[K{text}\n" if self._rewrites else f"{text}\n")
         self._stream.flush()
 
     def clear(self) -> None:
-        """Clears the terminal's line of progress. Does nothing for a file."""
+        """Clears the line of progress on a terminal. Does nothing for a file."""
         if self._rewrites:
             self._write("")
 

@@ -1,11 +1,11 @@
 """Runs the blocks of a sweep, or of a run of another kind, until the caller needs no more blocks. Writes each block at
 once.
 
-A sweep is a measurement in blocks. A block starts all servers, and measures every arm. An arm is a server under a load.
-Functions of the caller decide if another block is needed, and if a block is **robbed**. A robbed block lost too much
-time to other processes. This module judges nothing. A robbed block is measured once more. At most a fifth of a sweep's
-blocks are measured again. Every attempt is written, and the last attempt at a block counts. An interrupted run can be
-resumed after its last whole block.
+A sweep is a measurement in blocks. In a block, all servers start, and every arm is measured. An arm is a server under a
+load. Functions of the caller decide if another block is needed, and if a block is **robbed**. A robbed block lost too
+much time to other processes. A robbed block is measured once more. At most a fifth of a sweep's blocks are repeated.
+Every attempt at a block is written, and the last attempt counts. An interrupted run can be resumed after its last whole
+block.
 """
 
 import time
@@ -42,25 +42,25 @@ class Asked(Generic[B]):
     """Functions of the caller, which ``run_sweep`` and ``run_beside`` call during the measurement."""
 
     goes_on: Callable[[Sequence[B]], bool]
-    """True if another block is needed. For a sweep, this function is called at every look (declared number of blocks)
-    except the last look."""
+    """True if another block is needed. For a sweep, this function is called at every look (a number of blocks after
+    which a sweep is judged) except the last look."""
     began: Callable[[int], None]
-    """Function that is called before each block, with the number of finished blocks."""
+    """Function that is called before each block. Its argument is the number of finished blocks."""
     is_robbed: Callable[[B], bool] = lambda _: False
     """True for a block that lost too much time to other processes, and so must be measured again."""
     ended: Callable[[Sequence[B]], None] = lambda _: None
-    """Function that is called after each block that counts, with all blocks so far that count."""
+    """Function that is called after each block that counts. Its argument has all counted blocks so far."""
     again: Callable[[B], None] = lambda _: None
-    """Function that is called before a robbed block is measured again, with the robbed block."""
+    """Function that is called before a robbed block is measured again. Its argument is the robbed block."""
     kept: Callable[[Sequence[B]], None] = lambda _: None
-    """Function that is called after each attempt at a block, with all attempts so far at all blocks."""
+    """Function that is called after each attempt at a block. Its argument has all attempts so far, of all blocks."""
 
 
 def measure_block(sweep: Sweep, number: int, attempt: int, bench: Bench, watch: Watch = lambda _: None) -> Block:
     """Measures one block of a sweep. Waits until the end of the block. Calls ``watch`` at the end of each round.
 
-    Raises ProgramFailed if a server does not start or fails; Unavailable if a client of slices cannot connect or dies;
-    KeyboardInterrupt. If the clients of a window cannot connect, the window is kept as a failed window.
+    Raises ProgramFailed if a server does not start or fails. Raises Unavailable if a client of slices cannot connect or
+    dies. Raises KeyboardInterrupt. A window whose clients cannot connect is kept as a failed window.
     """
     started_at, began_s = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
     with kept_to(bench.server_cores):
@@ -92,7 +92,7 @@ def run_sweep(
     """Measures the blocks of a sweep, and gives the blocks that count.
 
     ``measure`` measures one block. Its arguments are the number of the block and the number of the attempt. Raises
-    UsageError if the folder has another sweep, if the folder has a sweep although ``resume`` is false, or if another
+    UsageError in three cases: the folder has another sweep; the folder has a sweep, and ``resume`` is false; another
     run measures into the folder now. Raises OSError if the folder cannot be written. An error of ``measure`` ends the
     sweep, which can be resumed.
     """
@@ -172,7 +172,7 @@ def _run(
 
 
 def _begun(form: Form[P, B], plan: P, folder: Path, resume: bool) -> Sequence[B]:
-    """Blocks of this plan that the folder already has. In a folder without a plan, begins the run, and gives no blocks.
+    """Blocks of this plan that the folder already has. If the folder has no plan, begins the run, and gives no blocks.
 
     Raises UsageError if the folder has a plan and ``resume`` is false. Also raises UsageError if the folder has another
     plan, or blocks of other code or of another machine.
@@ -192,10 +192,10 @@ def _begun(form: Form[P, B], plan: P, folder: Path, resume: bool) -> Sequence[B]
 
 
 def _begin(form: Form[P, Any], plan: P, folder: Path) -> None:
-    """Begins a run: writes the environment, and last the plan, which marks the run as begun.
+    """Begins a run: writes first the environment, and last the plan, which marks the run as begun.
 
-    A sweep needs an empty folder, or a folder with its predictions. A run of another kind may use the folder of a
-    sweep. Raises UsageError for another folder, or for a folder with blocks of another machine.
+    A sweep's folder must be new or empty, or have the sweep's predictions. A run of another kind may use the folder of
+    a sweep. Raises UsageError for another folder, or for a folder with blocks of another machine.
     """
     is_sweep = form.plan_file == files.SWEEP_FILE
     if is_sweep and not (folder / FORETOLD_FILE).exists():
@@ -213,14 +213,16 @@ def _write_rows(folder: Path, sweep: Sweep, blocks: Sequence[Block]) -> None:
 
 
 def check_free(folder: Path) -> None:
-    """Raises UsageError for a folder with other files than ``environment.json`` and the ``.tmp`` files of a crash."""
+    """Raises UsageError if the folder has files other than ``environment.json`` and the ``.tmp`` files that a crash
+    leaves."""
     others = (each for each in (folder.iterdir() if folder.exists() else ()) if each.suffix != ".tmp")
     if any(each.name != environment.ENVIRONMENT_FILE for each in others):
         raise UsageError(f"--out {folder}", "a folder with other files", "a new or an empty folder")
 
 
 def check_same(folder: Path) -> None:
-    """Raises UsageError if the folder's blocks are of other code, other versions or another machine."""
+    """Raises UsageError if the folder's blocks were measured with other code, with other versions or on another
+    machine."""
     then, now = environment.load(folder), environment.look()
     for before, here in zip(then.decisive(), now.decisive(), strict=True):
         if before != here:

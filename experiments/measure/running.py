@@ -1,8 +1,8 @@
-"""Finds the processes of a server that runs already on this machine, if this user may read these processes.
+"""Finds the processes of a server that runs already on this machine.
 
-``/proc/net/tcp`` lists the listening sockets, each with its inode. For each open socket, a process has a link with the
-inode in ``/proc/PID/fd``. Only the process's user and root may read the links. Left out: processes of the server that
-do not listen; operating systems other than Linux, on which no process is found.
+``/proc/net/tcp`` lists the listening sockets, each with its inode. For each open socket of a process, ``/proc/PID/fd``
+has a link with the socket's inode. Only root and the user of a process may read the links of the process. Left out:
+processes of the server that do not listen; operating systems other than Linux, where no process is found.
 """
 
 import os
@@ -28,7 +28,8 @@ _SOCKET = re.compile(r"socket:\[(\d+)\]")
 
 @dataclass(frozen=True, slots=True)
 class Listening:
-    """Ids of the processes that listen on an address. If there are no ids, ``unread`` gives the reason in words."""
+    """Ids of the processes that listen on an address. If no process was found, ``unread`` gives the reason as a
+    sentence."""
 
     pids: tuple[int, ...]
     unread: str = ""
@@ -48,8 +49,8 @@ def listening(address: Address, proc: Path = Path("/proc")) -> Listening:
 
 
 def _hosts(address: Address) -> Collection[str]:
-    """Numeric hosts whose listening sockets accept connections to ``address``. Empty if ``address`` is on another
-    machine."""
+    """Numeric hosts. A socket that listens on one of these hosts accepts connections to ``address``. Empty if
+    ``address`` is on another machine."""
     with suppress(OSError):
         own = {_plain(each.address) for every in psutil.net_if_addrs().values() for each in every}
         named = {_plain(str(found[4][0])) for found in socket.getaddrinfo(*address, type=socket.SOCK_STREAM)}
@@ -70,13 +71,14 @@ def _sockets(proc: Path) -> Iterator[tuple[str, int, int]]:
 
 
 def _host(digits: str) -> str:
-    """Host from the kernel's hexadecimal digits, which are words of four bytes in the processor's byte order."""
+    """Host from the kernel's hexadecimal digits. Every eight digits are a word of four bytes in the processor's byte
+    order."""
     words = (int(word, 16).to_bytes(4, sys.byteorder) for word in re.findall("." * 8, digits))
     return _plain(str(ip_address(b"".join(words))))
 
 
 def _plain(host: str) -> str:
-    """Host without its zone (``%eth0``). An IPv4 address that is mapped into IPv6 becomes an IPv4 address."""
+    """Host without its zone (``%eth0``). An IPv4 address inside an IPv6 address becomes an IPv4 address."""
     host = host.partition("%")[0]
     with suppress(ValueError):
         number = ip_address(host)
@@ -85,7 +87,8 @@ def _plain(host: str) -> str:
 
 
 def _holding(inodes: Set[int], proc: Path) -> Iterator[int]:
-    """Ids of the processes that have one of these sockets open and that this user may read."""
+    """Ids of the processes that have one of these sockets open. Left out: processes that this user is not allowed to
+    read."""
     for folder in proc.glob("[0-9]*/fd"):
         if not inodes.isdisjoint(_inodes(folder)):
             yield int(folder.parent.name)

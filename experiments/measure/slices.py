@@ -1,8 +1,8 @@
 """Observes one block in slices. A slice is a short load of one arm, and an arm is a server under a load.
 
 All servers of the block start, and run through the whole block. Clients keep a connection to each server. First each
-arm gets one load, which warms up the arm's server and measures the arm's response time. Then the slices are drawn at
-random, and are sent one after another. The time of other processes on the cores is read at the end of each round. All
+arm gets one load. This load warms up the arm's server, and gives the arm's response time. Then the slices are sent one
+after another, in random order. The time that other processes used on the cores is read at the end of each round. All
 processes end with the block, even after an error. Left out: windows (``windows.py``); the decision to repeat a block
 (``runner.py``).
 """
@@ -38,19 +38,20 @@ from stock_service.rpc.errors import UsageError
 from stock_service.rpc.transports import Address
 
 START_S = 0.05
-"""Time in seconds from the message that tells the clients their slices until the first slice begins. Within this time
-every client has read the message."""
+"""Time in seconds from the message with the clients' slices until the first slice begins. Every client reads the
+message within this time."""
 
 UPDATES_INTERVAL_S = 0.02
-"""Mean pause of the price updater in seconds, within the slices of its arm: some fifty updates per second."""
+"""Mean pause in seconds between two updates of the price updater. The updater sends only in the slices of its arm: some
+fifty updates per second."""
 
 SHARED_S = 0.1
-"""Smallest processor time, in seconds, whose shares are computed, such as the kernel's share. The time is counted in
-ticks of 10 ms, so shares of a shorter time would be inexact."""
+"""Smallest processor time, in seconds, of which shares are computed, such as the kernel's share. The kernel counts the
+time in ticks of 10 ms, and so shares of a shorter time would be inexact."""
 
 AT_WORK_SHARE = 0.01
-"""Smallest share of the executor's processor time with which a thread counts as a thread that ran requests. A thread
-with a smaller share has only woken up and found no request."""
+"""Smallest share of the executor's processor time that a thread must use to count as a thread that ran requests. A
+thread with a smaller share only woke up and found no request."""
 
 Watch = Callable[[float], None]
 """Function that is called at the end of each round, with the finished share of the block."""
@@ -58,7 +59,7 @@ Watch = Callable[[float], None]
 
 @dataclass(frozen=True, slots=True)
 class Servers:
-    """Servers of a block by their keys. ``programs`` has the servers that this process started, and ``timelines`` the
+    """Servers of a block, by server key. ``programs`` has the servers that this process started. ``timelines`` has the
     files into which these servers write their timelines."""
 
     addresses: Mapping[ServerKey, Address]
@@ -68,7 +69,8 @@ class Servers:
     """Process ids of servers that ran already, if this user may read the processes."""
 
     def pids(self, key: ServerKey) -> tuple[int, ...]:
-        """Ids of the server's processes. Empty if unknown. Raises ProgramFailed for a server that has ended."""
+        """Ids of the server's processes. Empty if the ids are unknown. Raises ProgramFailed for a server that has
+        ended."""
         program = self.programs.get(key)
         return self.running.get(key, ()) if program is None else program.pids
 
@@ -123,7 +125,7 @@ def robbed_rounds(sweep: Sweep, rounds: Sequence[RoundSeen]) -> frozenset[int]:
 
 
 def started(keys: Sequence[ServerKey], bench: Bench, running: ExitStack, timelines_in: Path | None = None) -> Servers:
-    """Starts these servers, and waits until all are ready. The servers stop when ``running`` is closed.
+    """Starts the servers with these keys, and waits until all are ready. The servers stop when ``running`` is closed.
 
     The servers write timelines of their requests into the folder ``timelines_in``; with None, they write no timelines.
     Raises ProgramFailed if a server does not start.
@@ -150,8 +152,8 @@ def started(keys: Sequence[ServerKey], bench: Bench, running: ExitStack, timelin
 
 
 def turn_loads(sweep: Sweep, servers: Servers, bench: Bench, seed: int) -> tuple[TurnLoad, ...]:
-    """Loads of all arms, in the order of ``Sweep.arms``. Each load has a load plan, the ids of the server's processes,
-    and the mean pause of the updater."""
+    """Loads of all arms, in the order of ``Sweep.arms``. A load has its load plan, the ids of its server's processes,
+    and the mean pause of the price updater."""
     return tuple(
         TurnLoad(
             load_plan(arm, servers.addresses[arm.server], bench, seed),
@@ -202,8 +204,8 @@ class Spent:
 def look(servers: Servers, key: ServerKey, before: Spent | None = None) -> ServerSeen | None:
     """State of a server now. None for a server that the sweep did not start. Raises ProgramFailed for an ended server.
 
-    ``before`` is the processor time before the first slice. With None, the threads at work are computed from all
-    processor time since the server's start, and the kernel's share is not computed.
+    ``before`` is the processor time that the server used before the first slice. With None, the threads at work are
+    computed from the processor time since the server's start, and the kernel's share is not computed.
     """
     program = servers.programs.get(key)
     if program is None:
@@ -236,8 +238,8 @@ def threads_cpu_s(pids: Sequence[int], prefix: str) -> dict[int, float]:
 
 
 def threads_at_work(before_s: Mapping[int, float], after_s: Mapping[int, float]) -> int | None:
-    """Number of an executor's threads that ran requests between two readings of their processor time. None if the
-    threads together used less than ``SHARED_S``."""
+    """Number of an executor's threads that ran requests between two readings of the threads' processor time. None if
+    all threads together used less than ``SHARED_S``."""
     spent_s = [cpu_s - before_s.get(thread, 0.0) for thread, cpu_s in after_s.items()]
     return sum(each >= AT_WORK_SHARE * sum(spent_s) for each in spent_s) if sum(spent_s) >= SHARED_S else None
 
@@ -251,10 +253,10 @@ def _drawn(sweep: Sweep, responses_s: Sequence[float], number: int, attempt: int
 
 
 def _responses_s(sweep: Sweep, loads: Sequence[TurnLoad], clients: TurnClients) -> list[float]:
-    """Mean response time of each arm in seconds, under a short load. 0 for an arm without replies.
+    """Mean response time of each arm in seconds, under a short load. 0 for an arm that got no reply.
 
-    If a call takes longer than its slice, it also takes the time of the next slices, whose arms then get no reply. Arms
-    without a reply are loaded again, until every arm has a reply, or until no further arm gets a reply.
+    A call may take longer than its slice. Then the arms of the following slices may get no reply. Arms without a reply
+    are loaded again. The repetition ends when every arm has a reply, or when no further arm gets a reply.
     """
     responses_s = [0.0] * len(loads)
     waiting, before = warm_up(sweep), len(loads) + 1
@@ -292,8 +294,8 @@ def _sleep_until(at_ns: int) -> None:
 
 
 def _stages(servers: Servers, sweep: Sweep, place: int, turns: Sequence[Turn]) -> Mapping[str, stages.StageSummary]:
-    """Summaries of the stages of an arm's requests, such as waiting for a thread, by request type and for ``all``. Only
-    requests in the counted parts of the slices ``turns`` count. Empty without a timeline."""
+    """Summaries of the stages of an arm's requests, by request type and for ``all``. One stage is the wait for a
+    thread. Only requests in the counted parts of the slices ``turns`` count. Empty without a timeline."""
     file = servers.timelines.get(sweep.arms[place].server)
     own = [turn for turn in turns if turn.load == place]
     if file is None or not own:

@@ -1,10 +1,11 @@
-"""Observes standalone servers: the start time, and then memory and idle processor time at several numbers of held
-connections.
+"""Observes standalone servers. An observation has the start time, and memory and idle processor time at several numbers
+of held connections.
 
 A server is started in the same way as in a sweep, on the core of the servers. This process opens the connections with
-the lean client, or with a library if the lean client lacks the protocol. Each connection has one answered call, so that
-the server has the complete state of the connection. After these calls no requests are sent. The server's CPU clock has
-the processor time in nanoseconds. So within seconds an observation can detect a load of a thousandth of a core.
+the lean client, or with the transport's library if the lean client does not support the transport. Each connection
+makes one call and gets a reply, so that the server has the complete state of the connection. After these calls, no
+requests are sent. The server's CPU clock has the processor time in nanoseconds. So some seconds are enough to detect a
+load of a thousandth of a core.
 """
 
 import time
@@ -28,27 +29,27 @@ from stock_service.rpc.transports import Address, Connection, ServeOptions
 from stock_service.rpc.transports import load as load_transport
 
 SETTLE_S = 0.3
-"""Pause in seconds before an observation, after a start or the last call. Idle threads sleep after this time."""
+"""Pause in seconds before an observation. After this time, idle threads sleep."""
 
 CALL_S = 10.0
 """Longest time in seconds for connecting and the first call of a connection. A millisecond is usual."""
 
 _SPARE = 64
-"""Number of connections that the server allows beyond the held connections. This process needs one file descriptor for
-each held connection, and ``_SPARE`` further descriptors."""
+"""Number of connections that the server allows in addition to the held connections. This process needs one file
+descriptor for each held connection, and ``_SPARE`` further descriptors."""
 
 
 def runs(plan: StandalonePlan, number: int, bench: Bench) -> Iterator[Run[StartSeen]]:
     """Observes every server, in random order. Each step of the iterator waits for one server.
 
-    Raises ProgramFailed if a server does not start or fails; a Fault if a connection or its call fails; UsageError if
-    this process may not open enough files.
+    Raises ProgramFailed if a server does not start or fails. Raises a Fault if a connection or its call fails. Raises
+    UsageError if the system does not let this process open enough files.
     """
     return watched(plan.order(number), lambda place: _seen(plan.servers[place], plan.idle_s, bench))
 
 
 def _seen(server: LoneServer, idle_s: float, bench: Bench) -> StartSeen:
-    """Starts a server, observes the idle server at each number of connections, and stops the server."""
+    """Starts a server, observes the server at each number of idle connections, and stops the server."""
     most = server.connections[-1]
     command = [*server_command(Arm(server.setting).server, bench.catalog)]
     if most + _SPARE > ServeOptions().connections_max:
@@ -65,8 +66,8 @@ def _seen(server: LoneServer, idle_s: float, bench: Bench) -> StartSeen:
 
 
 Hold = Callable[[int], None]
-"""Function that opens connections until the server holds the given number. Each connection has one answered call.
-Raises a Fault if a connection or its call fails."""
+"""Function that opens connections until the server holds the given number. Each new connection makes one call. Raises a
+Fault if a connection or its call fails."""
 
 
 @contextmanager

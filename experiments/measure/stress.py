@@ -1,8 +1,8 @@
-"""Observes stress tests. In a test, several clients in C send at the same time, one client for each kind of request.
-Then every key is read.
+"""Observes stress tests. In a test, several clients in C send at the same time, one client for each kind of request. At
+the end of the test, every key is read.
 
-Each test has a new server. At the end our own client reads the keys, one after another, on one connection. The duration
-of these reads is not measured.
+Each test has a new server. Our own client reads the keys, one after another, on one connection. The duration of these
+reads is not measured.
 """
 
 import json
@@ -29,8 +29,8 @@ READ_S = 5.0
 def runs(plan: StressPlan, number: int, bench: Bench) -> Iterator[Run[StressSeen]]:
     """Observes every server, in random order. Each step of the iterator waits for one server.
 
-    Raises ProgramFailed if a server or a client does not start or fails, or if a request of ``before`` has no reply;
-    a Fault if the server cannot be read at the end.
+    Raises ProgramFailed if a server or a client does not start or fails. Also raises ProgramFailed if a request of
+    ``before`` gets no right reply. Raises a Fault if the server cannot be read at the end.
     """
     return watched(plan.order(number), lambda place: _seen(plan, plan.servers[place], bench))
 

@@ -1,10 +1,10 @@
 """Observes the cells of a table: starts a server, runs the load of one cell after another, and samples the server.
 
 A cell is a server under a number of requests (``kinds/table.py``). A sample has the server's processor time and memory.
-The load is sent by a client in C. This process takes a sample every 10 ms in the first second of a cell, and later
-every 100 ms. Taking a sample needs some 50 µs on the client's core, or on any core if nothing is pinned. The main
-thread waits for the load, so that Ctrl-C ends the load at once. Every reply is checked: this process checks the first
-reply, and the client checks that all replies of a cell are equal.
+A client in C sends the load. This process takes a sample every 10 ms in the first second of a cell, and later every 100
+ms. A sample takes some 50 µs of the client's core, or of any core if nothing is pinned. The main thread waits for the
+load, so that Ctrl-C ends the load at once. Every reply is checked. This process checks a cell's first reply, and the
+client checks that all other replies are equal.
 """
 
 import time
@@ -43,7 +43,7 @@ def runs(plan: TablePlan, number: int, bench: Bench) -> Iterator[Run[CellSeen]]:
 
 
 def _seen(cells: Sequence[Cell], program: Program, address: Address, on: Bench, place: int) -> CellSeen:
-    """Runs the load of the cell at ``place``, and gives the observation of its server."""
+    """Runs the load of the cell at ``place``, and gives the observation of the cell's server."""
     cell = cells[place]
     request = Workload(load_plan(Arm(cell.setting.but(client="lean")), address, on, seed=0)).population[0]
     ask = HttpAsk(
@@ -80,7 +80,7 @@ def _seen(cells: Sequence[Cell], program: Program, address: Address, on: Bench, 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Processor time so far, and resident memory, of a server at one reading of ``time.monotonic()``."""
+    """A server's processor time so far and resident memory, at the time ``at_s`` of ``time.monotonic()``."""
 
     at_s: float
     cpu_s: float
@@ -89,7 +89,7 @@ class Sample:
 
 def _sampled(program: Program, client: Path, ask: HttpAsk) -> tuple[HttpSeen, Sequence[Sample]]:
     """Runs the load to its end, and meanwhile samples the server's processor time and memory. The first sample is taken
-    when the server has begun to compute."""
+    when the server has used processor time for the load."""
     samples: list[Sample] = []
     with http_load.running(client, ask) as running:
         idle_s = program.cpu_s()
@@ -103,7 +103,7 @@ def _sampled(program: Program, client: Path, ask: HttpAsk) -> tuple[HttpSeen, Se
 
 
 def thinned(samples: Sequence[Sample]) -> Sequence[Sample]:
-    """Samples that are kept: all samples of a short cell; for a longer cell, samples at least ``SAMPLED_S`` apart."""
+    """Samples that are kept: all samples of a short cell, and samples at least ``SAMPLED_S`` apart of a longer cell."""
     if not samples or samples[-1].at_s - samples[0].at_s < SHORT_S:
         return samples
     kept = [samples[0]]

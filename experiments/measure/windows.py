@@ -4,8 +4,8 @@ In a window, clients that were started for this window load the server of one ar
 (``slices.py``). Windows are for loads that slices cannot measure: open loops, whose queues must settle; a new
 connection for each request; a worker for each connection; over 64 connections; other load programs than our client;
 clients of peers. The clients start and connect before the window, and end with the window. All servers of the block run
-all the time. But with ``Windows.in_turn``, the servers of a group run only during the group's windows. The order is
-drawn in the same way as for slices. A block of windows has the same form as a block of slices.
+all the time. But with ``Windows.in_turn``, the servers of a group run only during the group's windows. The order of
+windows is drawn like the order of slices. A block of windows has the same form as a block of slices.
 """
 
 from collections import Counter
@@ -64,20 +64,20 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """Observation of one window, from its load and from the counters of this machine."""
+    """Observation of one window, from the results of its load and from the counters of this machine."""
 
     parts: Mapping[str, Part]
-    """Parts by request type. Empty if the load could not run."""
+    """Requests and times for each request type. Empty if the load could not run."""
     window: Window | None
     """Rates and lateness of the window. None if the load could not run."""
     duration_ns: int
     requests: int
-    """Number of answered requests. Requests of the warm-up are included if the load reports them."""
+    """Number of answered requests. Requests of the warm-up are included only if the load reports their number."""
     server_cpu_ns: int
     client_cpu_ns: int
     wire_bytes: int = 0
     unrecorded: int = 0
-    """Number of requests that a client began, but never recorded. 0 without a fault of the client."""
+    """Number of requests that a client began but did not record. 0 without a fault of the client."""
 
     def times(self, request: str) -> Times:
         """Response times of one request type, or of ``all``."""
@@ -154,8 +154,8 @@ def _columns(places: Sequence[Place], seen: Sequence[Seen]) -> SliceColumns:
 
 @contextmanager
 def serving(keys: Sequence[ServerKey], bench: Bench, after: dict[ServerKey, ServerSeen | None]) -> Iterator[Servers]:
-    """Runs these servers for the time of a ``with`` block. At the end of the block ``after`` gets the state of each
-    server."""
+    """Runs these servers during a ``with`` block. At the end of the ``with`` block, writes the state of each server
+    into ``after``."""
     with ExitStack() as running:
         servers = started(keys, bench, running)
         yield servers
@@ -163,7 +163,7 @@ def serving(keys: Sequence[ServerKey], bench: Bench, after: dict[ServerKey, Serv
 
 
 def _seen(turns: Windows, arm: Arm, bench: Bench, servers: Servers, seed: int) -> Seen:
-    """Runs one window of an arm to its end, by our own client, another load program, or a peer's client."""
+    """Runs one window of an arm to its end. Our own client, another load program or a peer's client sends the load."""
     at, pids, of = servers.addresses[arm.server], servers.pids(arm.server), arm.setting
     if of["client"] == PEER_CLIENT:
         return _peer_window(of, at, turns, bench, pids)
@@ -177,10 +177,10 @@ def _seen(turns: Windows, arm: Arm, bench: Bench, servers: Servers, seed: int) -
 
 
 def _own_window(plan: LoadPlan, bench: Bench, pids: tuple[int, ...]) -> Seen:
-    """Runs one window with our own client, to the window's end.
+    """Runs one window with our own client, to the end of the window.
 
-    If other hosts send the load, its processor time is the time of the busiest core of all hosts, and the bytes on the
-    wire are unknown. Raises Refused if a host did not send its share.
+    If other hosts send the load, the load's processor time is the time of the busiest core of all hosts. Then the bytes
+    on the wire are unknown. Raises Refused if a host did not send its share.
     """
     cpu_ns, carried = processes_cpu_ns(pids), loopback_bytes()
     hosts: Sequence[HostSeen] = ()
@@ -212,10 +212,10 @@ def _own_window(plan: LoadPlan, bench: Bench, pids: tuple[int, ...]) -> Seen:
 
 
 def _foreign_window(program: LoadProgram, plan: LoadPlan, of: Setting, pids: tuple[int, ...]) -> Seen:
-    """Runs one window with a load program that is not our client, to the program's end. Raises ProgramFailed.
+    """Runs one window with a load program other than our own client, to the end of the program. Raises ProgramFailed.
 
     The bytes on the wire are unknown. The server's processor time includes the warm-up. So the server's processor time
-    for each request is known only if the program reports the number of all requests, with the warm-up. The load's
+    for each request is known only if the program reports the number of all requests, including the warm-up. The load's
     processor time is the time that the program reports.
     """
     (request,) = plan.mix
@@ -245,13 +245,13 @@ def _foreign_window(program: LoadProgram, plan: LoadPlan, of: Setting, pids: tup
 
 
 def _peer_window(of: Setting, at: Address, turns: Windows, bench: Bench, pids: tuple[int, ...]) -> Seen:
-    """Runs one window with the client of a peer, to the client's end. Raises ProgramFailed; Absent if the peer is not
-    built.
+    """Runs one window with the client of a peer, to the end of the client. Raises ProgramFailed. Raises Absent if the
+    peer is not built.
 
-    The response times leave out the first call of each client. If the program reports the clients' rates and processor
-    time, these values also leave out the first call. If the program reports the times of its sends, the sends are
-    compared with a constant schedule that begins at the first call. The server's processor time includes all calls and
-    the connecting. The bytes on the wire are unknown.
+    The response times leave out the first call of each client. The clients' rates and processor time, if reported, also
+    leave out the first calls. The sends of a single client with a rate, if reported, are compared with a constant
+    schedule that begins at the first call. The server's processor time includes all calls and the connecting. The bytes
+    on the wire are unknown.
     """
     rate_hz = of["rate_hz"]
     calls = round(float(rate_hz) * turns.duration_s) if isinstance(rate_hz, float) else turns.calls
@@ -284,7 +284,7 @@ def _peer_window(of: Setting, at: Address, turns: Windows, bench: Bench, pids: t
 
 def arm_seen(arm: int, places: Sequence[Place], seen: Sequence[Seen], robbed: Collection[int]) -> ArmSeen:
     """Observation of one arm, from the arm's windows. ``robbed`` has the rounds that lost too much time to other
-    programs. Of a window in these rounds, only the errors count."""
+    programs. From the windows in robbed rounds, only the errors count."""
     own = [(one, round_ in robbed) for (round_, _, of), one in zip(places, seen, strict=True) if of == arm]
     parts = [_errors_alone(one.parts) if is_robbed else one.parts for one, is_robbed in own if one.parts]
     names = dict.fromkeys(name for each in parts for name in each)
@@ -313,7 +313,7 @@ def _answered(seen: Sequence[Mapping[str, Part]], requests: Sequence[str]) -> An
 
 
 def effective(times: Times, windows: Sequence[Times]) -> float:
-    """Effective sample size for the 99th percentile: the number of independent requests that would estimate the
+    """Effective sample size for the 99th percentile. An equal number of independent requests would estimate the
     percentile equally well. Requests of one window depend on one another. 0 without requests."""
     if not times.count:
         return 0.0

@@ -4,12 +4,12 @@ A recording is the folder of a measured sweep. A sweep is a measurement in block
 study. A **look** is a number of blocks after which a sweep is judged. A recording passes under four conditions:
 
 - The recorded sweep is the sweep that the part's design makes.
-- No block was edited, and the sweep can have measured the blocks (``blocks.py``).
+- No block was edited, and the blocks have no contradiction that ``blocks.py`` can find.
 - The sweep ended at the first look that decided every headline comparison, or at the last look.
 - The folder has all texts that are computed from the blocks, and all other measurements of the part.
 
-The recording is judged by its recorded limits. Limits that differ from this version's limits are named. A recording
-need not have factors that were added later. Left out: a proof that the blocks were measured at all.
+The recording is judged by its recorded limits. A limit that this version has changed counts as a difference. A
+recording need not have factors that were added later. Left out: a proof that the blocks were measured at all.
 """
 
 from collections import Counter
@@ -33,8 +33,8 @@ from experiments.show.version import without
 from experiments.verify.blocks import block_faults, machine_faults, shape_faults, time_faults
 
 GROWING = ("executor", "locking")
-"""Factors whose lists of levels get new levels at the end, when the service gets new parts. A recording need not have
-levels that were added later."""
+"""Factors whose lists of levels grow at the end, when the service gets new parts. A recording need not have later
+levels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,32 +43,32 @@ class Design:
 
     sweep: Sweep
     runs: Sequence[Plan]
-    """Runs of other kinds, in the sweep's folder."""
+    """Plans of the runs in the sweep's folder that are not sweeps."""
     parts: Sequence[str]
-    """Names of the parts that are measured before and after the sweep. Each such part has a subfolder of its name."""
+    """Names of the parts that are measured before or after the sweep. Each such part has a subfolder of its name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """Expected content of a folder, by the folder's part."""
+    """Expected content of a folder. The folder's part determines this content."""
 
     texts: Mapping[str, Callable[[], str]]
-    """Recomputed report and figures, by file name. Each text is computed when its function is called."""
+    """Functions that recompute the report and the figures, by file name. Each text is computed when its function is
+    called."""
     designs: Iterable[Design]
-    """Possible designs of the part, the most probable first. The folder's sweep must be the sweep of one of these
-    designs. The designs can be iterated once, and each design is made during the iteration. Empty for an unknown
-    part."""
+    """Possible designs of the part, the most probable design first. The folder's sweep must be the sweep of one of
+    these designs. The iterable makes the designs one by one, and can be used once. Empty for an unknown part."""
 
 
 Expecting = Callable[[Path], Expected]
-"""Function from a folder of results to the folder's expected content."""
+"""Function that gives the expected content of a folder of results."""
 
 
 def differences(folder: Path, expecting: Expecting) -> Iterator[str]:
-    """Sentences, one for each difference between a folder and its expected content.
+    """Differences between a folder and its expected content, each as a sentence.
 
-    Blocks with ``shape_faults`` are the only differences, since no value can be computed from such blocks. Raises
-    UsageError if the blocks or the plan were edited or cannot be read.
+    If a block has ``shape_faults``, only these faults are given, since they prevent all computations. Raises UsageError
+    if the blocks or the plan were edited or cannot be read.
     """
     sweep, every = files.read_sweep(folder), files.read_blocks(folder)
     if malformed := [f"{folder}: {said}" for said in shape_faults(sweep, every)]:
@@ -87,7 +87,7 @@ def differences(folder: Path, expecting: Expecting) -> Iterator[str]:
 
 
 def _faults(folder: Path, sweep: Sweep, every: Sequence[Block]) -> Iterator[str]:
-    """Faults of the blocks, of the record of the machine, and of the runs of other kinds."""
+    """Faults of the sweep's end, the blocks, the record of the machine, and the runs that are not sweeps."""
     yield from cut_short(sweep, files.counting(every))
     yield from block_faults(sweep, every)
     if (folder / environment.ENVIRONMENT_FILE).exists():
@@ -99,7 +99,8 @@ def _faults(folder: Path, sweep: Sweep, every: Sequence[Block]) -> Iterator[str]
 
 
 def _run_faults(plan: Plan, seen: Sequence[KindBlock[Any]]) -> Iterator[str]:
-    """Faults of a run of another kind: gaps in the blocks' numbers, overlapping times, copied blocks, a wrong order."""
+    """Faults of a run that is not a sweep: gaps in the blocks' numbers, blocks that overlap in time, copied blocks,
+    runs in a wrong order."""
     if [each.number for each in seen] != list(range(1, len(seen) + 1)):
         yield f"the blocks' numbers have gaps: {' '.join(str(each.number) for each in seen)}"
     yield from time_faults(seen)
@@ -112,7 +113,7 @@ def _run_faults(plan: Plan, seen: Sequence[KindBlock[Any]]) -> Iterator[str]:
 
 
 def _unlike_its_design(folder: Path, sweep: Sweep, expected: Expected) -> Iterator[str]:
-    """Faults of the design: a sweep that the part does not make; missing or wrong files and folders of the part."""
+    """Differences from the design: the part makes no such sweep, or files and folders are missing or wrong."""
     apart = list[list[str]]()
     for design in expected.designs:
         made = replace(_without_later(design.sweep, sweep), limits=sweep.limits)
@@ -140,12 +141,11 @@ def _unlike_its_design(folder: Path, sweep: Sweep, expected: Expected) -> Iterat
 
 
 def _without_later(design: Sweep, recorded: Sweep) -> Sweep:
-    """The design without the arms of later levels. A later level of a factor in ``GROWING`` comes after all recorded
-    levels in the factor's list.
+    """The design without the arms of later levels. A later level comes after all recorded levels in the list of a
+    factor in ``GROWING``.
 
     If every remaining arm is measured equally often in both sweeps, the result has the groups of the recorded sweep.
-    The groups of the two sweeps may differ: an arm of a later level can take the place of an A/A pair's second server
-    in a group.
+    These groups may differ, since an arm of a later level can take the place of an A/A pair's second server.
     """
     later = {arm for name in GROWING for arm in _behind(name, design, recorded)}
     if not later:
@@ -161,9 +161,9 @@ def _without_later(design: Sweep, recorded: Sweep) -> Sweep:
 
 
 def _behind(factor: str, design: Sweep, recorded: Sweep) -> Iterator[Arm]:
-    """Arms of a design whose level comes after every recorded level in the factor's list of levels.
+    """Arms of a design with a later level, which comes after every recorded level in the factor's list.
 
-    A server that is not ours has a level that is not in the list. This level never counts as a later level.
+    A server that is not ours has a level outside the list. This level does not count as later.
     """
     place = {level: number for number, level in enumerate(FACTORS[factor].kind.levels.split("|"))}
     last = max(place.get(arm.setting.text(factor), -1) for arm in recorded.arms)
@@ -171,8 +171,8 @@ def _behind(factor: str, design: Sweep, recorded: Sweep) -> Iterator[Arm]:
 
 
 def _times(groups: Iterable[Group]) -> Counter[tuple[Arm, int, int]]:
-    """Counts the groups that have an arm, separately for each arm, each value of the group's ``times``, and each value
-    of its ``every``. A group is measured ``times`` times in every ``every``-th round."""
+    """Number of groups that contain an arm. The groups are counted separately for each arm, each value of ``times``,
+    and each value of ``every``. A group is measured ``times`` times in every ``every``-th round."""
     return Counter((arm, group.times, group.every) for group in groups for arm in group.arms)
 
 
@@ -184,8 +184,8 @@ def _unlike(one: Sweep, other: Sweep) -> Iterator[str]:
 
 
 def cut_short(sweep: Sweep, blocks: Sequence[Block]) -> Iterator[str]:
-    """Faults of a sweep that did not end at the right look: the first look that decides every headline comparison, or
-    the last look."""
+    """Faults of a sweep that did not end at the first look that decides every headline comparison, or else at the last
+    look."""
     looks = ", ".join(map(str, sweep.looks))
     if [block.number for block in blocks] != list(range(1, len(blocks) + 1)):
         yield f"the blocks' numbers have gaps: {' '.join(str(block.number) for block in blocks)}"
@@ -199,7 +199,7 @@ def cut_short(sweep: Sweep, blocks: Sequence[Block]) -> Iterator[str]:
 
 
 def told_late(folder: Path, every: Sequence[Block]) -> Iterator[str]:
-    """A fault if the predictions were written after the first block had begun."""
+    """Yields a fault if the predictions were written after the first block had begun."""
     if not (folder / FORETOLD_FILE).exists():
         return
     written_at, _ = prediction.load(folder)
@@ -208,14 +208,15 @@ def told_late(folder: Path, every: Sequence[Block]) -> Iterator[str]:
 
 
 def _later_factors(sweep: Sweep, recorded: Path) -> Set[str]:
-    """Factors that were added after a recording. The recorded rows lack these factors, and all arms have their
-    defaults."""
+    """Factors that were added after the recording. The recorded rows lack these factors, which have their defaults in
+    all arms."""
     header = _text(recorded).partition("\n")[0].split(",") if recorded.exists() else ()
     return FACTORS.keys() - set(header) - {name for arm in sweep.arms for name, _ in arm.setting.said()}
 
 
 def _text_differs(file: Path, should: str) -> Iterator[str]:
-    """Yields a fault with the first line in which a file differs from the expected text."""
+    """Yields a fault if a file cannot be read or differs from the expected text. The fault names the first different
+    line."""
     try:
         has, should = without(_text(file)), without(should)
     except OSError as error:
@@ -237,7 +238,7 @@ def _text(file: Path) -> str:
 
 
 def _cell(has: str, should: str) -> str:
-    """Parts of two lines, around the first character that differs between the lines."""
+    """Text that quotes two lines around the first character that differs."""
     place = next((n for n, (a, b) in enumerate(zip(has, should, strict=False)) if a != b), min(len(has), len(should)))
     begin = max(0, place - 20)
     return f"has …{has[begin : place + 30]!r}, computed …{should[begin : place + 30]!r}"

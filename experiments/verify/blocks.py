@@ -1,17 +1,17 @@
 """Faults of blocks: contradictions with the order that is drawn from the seed, with the machine's counts, and within a
 block.
 
-Somebody who edits a block can also recompute the block's digest. But the redundant values of the block must then still
-agree:
+Somebody who edits a block can also recompute the block's digest. But some values of a block follow from other values,
+and these values must still agree:
 
 - The slices have the order that is drawn from the sweep's seed, the block's number and the number of the attempt.
 - The sums of the slices equal the sums of the histograms.
 - Each block begins after the end of the preceding block, and no two blocks are equal.
-- The stolen time of all rounds agrees with the machine's count before and after the sweep.
-- A request on gRPC has more bytes on the wire than an equal request on sockets.
+- The stolen time of all rounds agrees with the difference of the machine's counts before and after the sweep.
+- A request on sockets does not have more bytes on the wire than an equal request on gRPC.
 
 A **robbed** block lost too much time to other processes. Each function yields one sentence for each fault. Pure. Left
-out: consistent edits, such as equal changes of the times in slices and in histograms.
+out: consistent edits, such as an edit that changes the times in slices and in histograms equally.
 """
 
 from collections.abc import Iterator, Sequence
@@ -33,22 +33,24 @@ from experiments.results.machine import TICK_S
 from experiments.results.observed import ALL, Answered, Block
 
 LABEL_S = 1.0
-"""Precision of recorded times of day, in seconds. These times are rounded down to whole seconds."""
+"""Precision of recorded times of day, in seconds. Recorded times are rounded down to whole seconds."""
 
 LEANEST, HTTP_2 = "sockets", ("grpc", "grpc_static", "grpc_aio")
-"""Transports that carry equal messages. ``LEANEST`` needs the fewest bytes, since the ``HTTP_2`` transports add headers
-and frames."""
+"""Transports that carry equal messages. ``LEANEST`` needs the fewest bytes, since the transports in ``HTTP_2`` add
+headers and frames."""
 
 WIRE_NEAR = 1.01
-"""Ratio of two numbers of bytes that counts as equal. Long messages need almost the same number of bytes on both
-transports, and the loopback's counter also has the bytes of other programs."""
+"""Smallest ratio of two numbers of bytes that is a fault. Long messages need almost equal numbers of bytes on both
+transports, and the loopback's counter includes the bytes of other programs."""
 
 UNLIKE = ("transport", "executor", "client", "workers", "clients", "dispatch", "locking")
-"""Factors in which two arms with equal messages may differ. Of these factors, only the transport changes the bytes."""
+"""Factors in which two arms with equal messages may differ. Among these factors, only the transport changes the number
+of bytes on the wire."""
 
 
 def shape_faults(sweep: Sweep, every: Sequence[Block]) -> Iterator[str]:
-    """Faults of shape: a wrong number of entries in a column, of arms or of servers. No value can then be computed."""
+    """Faults of shape: columns of different lengths, or a wrong number of arms or servers in a block. No value can be
+    computed from such a block."""
     for block in every:
         slices = block.slices
         columns = (slices.appearance, slices.arm, slices.fate, slices.counted_ns, slices.requests, slices.active_ns)
@@ -65,8 +67,8 @@ def shape_faults(sweep: Sweep, every: Sequence[Block]) -> Iterator[str]:
 
 
 def block_faults(sweep: Sweep, every: Sequence[Block]) -> Iterator[str]:
-    """Faults of all blocks of a sweep. ``every`` has every attempt of every block, in the order of time. No block may
-    have ``shape_faults``."""
+    """Faults of all blocks of a sweep. ``every`` has every attempt of every block, in the order of time. The blocks
+    must have no ``shape_faults``."""
     yield from attempt_faults(sweep, every)
     yield from time_faults(every)
     for one, other in pairwise(sorted(every, key=_content)):
@@ -78,8 +80,8 @@ def block_faults(sweep: Sweep, every: Sequence[Block]) -> Iterator[str]:
 
 
 def attempt_faults(sweep: Sweep, every: Sequence[Block]) -> Iterator[str]:
-    """Faults of the attempts. A robbed block must be measured again as long as the sweep may repeat blocks. No block
-    may be measured again for another reason."""
+    """Faults of the attempts at blocks. A robbed block must be measured again, unless the sweep has no repeat left. A
+    block must not be measured again for any other reason."""
     attempts: dict[int, list[Block]] = {}
     for block in every:
         attempts.setdefault(block.number, []).append(block)
@@ -97,7 +99,7 @@ def attempt_faults(sweep: Sweep, every: Sequence[Block]) -> Iterator[str]:
 
 
 def time_faults(every: Sequence[Block | KindBlock[Any]]) -> Iterator[str]:
-    """Faults of times: blocks that begin before the preceding block has ended."""
+    """Faults of times: a block began before the preceding block had ended."""
     for one, other in pairwise(every):
         if _ended_s(one) >= _began_s(other) + LABEL_S:
             yield f"block {other.number} began at {other.started_at}, before block {one.number} had ended"
@@ -127,7 +129,7 @@ def machine_faults(machine: Environment, every: Sequence[Block]) -> Iterator[str
 
 
 def _faults(sweep: Sweep, block: Block) -> Iterator[str]:
-    """Faults within a block."""
+    """Faults of a block's order, times, sums and histograms."""
     slices = block.slices
     yield from _order_faults(sweep, block)
     lasted_s = sum(each.duration_s for each in block.rounds)
@@ -144,8 +146,8 @@ def _faults(sweep: Sweep, block: Block) -> Iterator[str]:
 
 
 def _order_faults(sweep: Sweep, block: Block) -> Iterator[str]:
-    """Faults of the order: slices or starts that are not in the drawn order, or rounds that are missing although time
-    was left for them."""
+    """Faults of the order. Slices or starts of servers are not in the drawn order, or rounds are missing although there
+    was time for another round."""
     rounds, slices = len(block.rounds), block.slices
     drawn = order(sweep, seed_of(sweep, block.number, block.attempt))
     seen = list(zip(slices.round, slices.appearance, slices.arm, strict=True))
@@ -163,7 +165,7 @@ def _order_faults(sweep: Sweep, block: Block) -> Iterator[str]:
 
 
 def _sum_faults(sweep: Sweep, block: Block, place: int) -> Iterator[str]:
-    """Contradictions between the slices of an arm and the arm's histograms."""
+    """Contradictions between the slices of an arm and the arm's histograms, and within the histograms."""
     own = used_whole(sweep.limits, block) & (column(block.slices.arm) == place)
     for name, answered in block.arms[place].answered.items():
         times = answered.times
@@ -184,9 +186,9 @@ def _sum_faults(sweep: Sweep, block: Block, place: int) -> Iterator[str]:
 
 
 def _is_whole(answered: Answered, in_slices: bool) -> bool:
-    """True if the buckets of a histogram agree with its count, sum, sum of squares, least and greatest time.
+    """True if the buckets of a histogram agree with its count, sum, sum of squares, least time and greatest time.
 
-    In windows, the time of an error may be in the histogram. In slices the histogram has no times of errors.
+    The histogram may have the times of errors in windows, but not in slices.
     """
     times = answered.times
     outcomes, errors = sum(answered.outcomes.values()), 0 if in_slices else sum(answered.errors.values())
@@ -206,8 +208,8 @@ def _is_whole(answered: Answered, in_slices: bool) -> bool:
 
 
 def _wire_faults(sweep: Sweep, every: Sequence[Block]) -> Iterator[str]:
-    """Faults of bytes on the wire: an arm on sockets whose requests have more bytes than the requests of an arm on gRPC
-    with equal messages, by the factor ``WIRE_NEAR`` or more."""
+    """Faults of bytes on the wire. Requests on sockets must not have more bytes than requests on gRPC with equal
+    messages. A fault needs a ratio of ``WIRE_NEAR`` or more."""
     carried = {arm: bytes_ for arm in sweep.arms if (bytes_ := _wire_bytes(sweep, every, arm)) is not None}
     for lean, other in product(carried, carried):
         ours, theirs = (each.setting["transport"] for each in (lean, other))
@@ -217,20 +219,20 @@ def _wire_faults(sweep: Sweep, every: Sequence[Block]) -> Iterator[str]:
 
 
 def _wire_bytes(sweep: Sweep, every: Sequence[Block], arm: Arm) -> float | None:
-    """Number of bytes on the wire for each request: the median of ``gates.wire_bytes`` over the blocks. None if no
+    """Bytes on the wire for each request of an arm: the median of ``gates.wire_bytes`` over the blocks. None if no
     block has recorded bytes."""
     found = [each for block in every if (each := wire_bytes(sweep, block, arm))]
     return median(found) if found else None
 
 
 def _messages(arm: Arm) -> tuple[tuple[str, object], ...]:
-    """Factors of an arm that change the bytes of messages, with their levels."""
+    """Factors of an arm that change the number of bytes of messages, with the arm's levels."""
     return tuple((name, level) for name, level in arm.setting.levels if name not in UNLIKE)
 
 
 def _content(block: Block) -> list[tuple[int, int, int]]:
-    """Arm, count and sum of each of a block's slices, sorted. The result is equal for two blocks whose slices differ
-    only in their order."""
+    """Arm, number of counted requests and sum of times of each slice of a block, sorted. The result is equal for two
+    blocks whose slices differ only in their order."""
     slices = block.slices
     return sorted(zip(slices.arm, slices.counts.get(ALL, ()), slices.sums_ns.get(ALL, ()), strict=False))
 
