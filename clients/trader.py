@@ -196,7 +196,7 @@ def _quantity(text: str) -> int:
     try:
         return integer(-INT64_MAX, INT64_MAX)(text)
     except argparse.ArgumentTypeError as error:
-        allowed = f"a whole number of at most 64 bits, of which the service takes {_QUANTITIES}"
+        allowed = f"a whole number of at most 64 bits; the service accepts only {_QUANTITIES}"
         raise argparse.ArgumentTypeError(f"got {text!r}, allowed: {allowed}") from error
 
 

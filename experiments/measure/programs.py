@@ -327,9 +327,8 @@ class Program:
         return self._failed(f"ended before {before}, with exit code {code}", kind)
 
     def _failed(self, what: str, kind: type[ProgramFailed] = ProgramFailed) -> ProgramFailed:
-        file = self._stderr.fileno()
-        begin = max(0, os.fstat(file).st_size - _STDERR_BYTES)
-        said = os.pread(file, _STDERR_BYTES, begin)  # pread, since the program shares the file's offset
+        begin = max(0, os.fstat(self._stderr.fileno()).st_size - _STDERR_BYTES)
+        said = os.pread(self._stderr.fileno(), _STDERR_BYTES, begin)  # pread: the program shares the file's offset
         return kind(self.command, what, said.decode("utf-8", "replace"))
 
 

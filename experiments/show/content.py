@@ -131,7 +131,7 @@ class Seen:
     main: Judgement
     """Judgement of the part's sweep."""
     after: Mapping[str, Judgement] = field(default_factory=dict)
-    """Judgements of the sweeps that were measured before or after the part's sweep, by the parts' names."""
+    """Judgements of the other sweeps, measured before or after the part's sweep. The key is the other part's name."""
     runs: tuple[object, ...] = ()
     """Judgements of runs that are not sweeps, such as cold starts."""
     environment: Environment | None = None

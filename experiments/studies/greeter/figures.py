@@ -59,9 +59,9 @@ class Rates:
     """True where the clients took over 80 % of their core. Client and server together then determine rates and
     times."""
     total_hz: Estimate
-    """Replies a second of the server to all clients together."""
+    """Number of replies that the server sends in a second, to all clients together."""
     client_hz: Estimate
-    """Replies a second that one client gets, in the client's own time, as a mean over the clients."""
+    """Number of replies that one client gets in a second of its own time: the mean over the clients."""
     response_us: Estimate
     """Mean time of a call."""
     wall_us: Estimate

@@ -133,7 +133,7 @@ def all_are(wanted: Verdict, judged: Sequence[CellJudged | None], bound: float =
 
 
 def _one_is(wanted: Verdict, judged: CellJudged | None, bound: float) -> ClaimVerdict:
-    """Verdict of a single ratio on a claim of ``all_are``."""
+    """Verdict on a claim, from one of the ratios that ``all_are`` joins."""
     if judged is None or judged.verdict in (None, Verdict.INCONCLUSIVE):
         return "INCONCLUSIVE"
     seen, less = judged.seen, wanted is Verdict.LESS

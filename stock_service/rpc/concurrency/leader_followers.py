@@ -187,7 +187,7 @@ class LeaderFollowers:
         """Takes the locks of up to ``count`` sleeping followers, the lookout's lock last. The caller must release the
         locks, to wake the followers.
 
-        At most ``workers`` tasks may run: for a task that must wait, takes no lock. To wake the lookout without need
+        At most ``workers`` tasks may run. A task over this number must wait, and wakes no follower. To wake the lookout without need
         would delay its next look.
         """
         count = min(count, self.workers - self._running)

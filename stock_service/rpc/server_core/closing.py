@@ -333,8 +333,8 @@ class Connections(Generic[Request]):
             self._unwatch(connection)
 
     def sweep(self, now_ns: int, look_after: Callable[[ServedConnection[Request], int], object]) -> None:
-        """Checks the timeouts and ages of all connections. If ``renewed`` is set, renews the calls that watch for
-        changes. ``look_after`` is the function that takes a connection's next steps.
+        """Checks the timeouts and ages of all connections. If ``renewed`` is set, has the calls that watch for
+        changes answered again. ``look_after`` is the function that takes a connection's next steps.
         """
         self.next_sweep_ns = now_ns + int(self.sweep_s * 1e9)
         renewed, self.renewed = self.renewed, False

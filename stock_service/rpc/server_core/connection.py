@@ -237,7 +237,7 @@ class ServedConnection(Generic[Request]):
             return self.stream.replied(bool(self._outbox)) or bool(session.ready or session.held)
 
     def ready(self, now_ns: int) -> list[tuple[Request, int]]:
-        """Returns the requests that no longer wait for an earlier answer of their call, each with its arrival time."""
+        """Returns each request whose earlier messages of the same call are now answered, with its arrival time."""
         if self._session is None or not self._session.ready:
             return []
         with self._lock:
