@@ -11,14 +11,14 @@ import pytest
 from experiments.services.entity import PUT_ENTITY, entity
 from experiments.services.workloads import request_types
 from experiments.v1 import entity_pb2
-from stock_service.rpc.errors import FAULTS, InvalidRequest, NotFound, Overloaded, Unavailable, UnknownMethod
+from stock_service.rpc.errors import FAULTS, FaultCode, InvalidRequest, NotFound, Overloaded, Unavailable, UnknownMethod
 from stock_service.rpc.server_core.options import ReadOptions
 from stock_service.rpc.transports import Address, ServeOptions
 from stock_service.rpc.transports.http1.codec import HttpCodec
 from stock_service.trading.model import Status
 from stock_service.trading.service import LOOKUP, stock_service
 from stock_service.v1.stock_pb2 import LookupRequest, LookupResponse
-from tests.conformance.running import BLOCK, ECHO, WAIT_S, Kind, Limits, Probe, maker
+from tests.conformance.running import BLOCK, ECHO, FAIL, WAIT_S, Kind, Limits, Probe, maker
 from tests.conformance.transports import fresh_exchange
 
 MAKE = maker(Kind("http1", "leader-followers"))
@@ -115,6 +115,17 @@ def test_what_is_no_method_is_refused(verb: str, path: str, kind: str, expected:
         assert response.getheader("Date")
         response.read()
         assert ask(connection, "POST", ECHO, b"after") == (200, b"after")
+
+
+def test_a_fault_has_its_status() -> None:
+    """A fault has a status of HTTP, and its name in a field."""
+    statuses = {FaultCode.DEADLINE_EXCEEDED: 504, FaultCode.UNAUTHENTICATED: 401, FaultCode.UNAVAILABLE: 503}
+    with MAKE(Probe().service) as running, client(running.address) as connection:
+        for code, status in statuses.items():
+            connection.request("POST", FAIL, str(int(code)).encode(), {"Content-Type": IN_PROTOBUF})
+            response = connection.getresponse()
+            assert (response.status, response.getheader("Fault")) == (status, code.name)
+            assert response.read() == f"planted {int(code)}".encode()
 
 
 @pytest.mark.parametrize(

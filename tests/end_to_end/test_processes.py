@@ -168,6 +168,15 @@ def test_a_process_that_ends_under_load_loses_nothing_of_the_others() -> None:
         assert len(range(1, max(sequences) + 1)) - len(sequences) <= 1, "of the killed one at most one has no reply"
 
 
+def test_a_killed_parent_takes_all_along() -> None:
+    """If the parent is killed, all processes end, and the port is free."""
+    with Server(STARTS["socket_server"], "--processes", "2") as server:
+        processes = members(server)
+        server.signal(signal.SIGKILL)
+        server.ended()
+        until(lambda: gone(processes) and refuses(server.address), "they are gone")
+
+
 def test_a_signal_to_the_whole_group_is_one_signal() -> None:
     """A signal to the whole group, as Ctrl-C sends it, is one signal: the processes are in sessions of their own, and
     drain."""

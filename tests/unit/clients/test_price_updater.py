@@ -45,7 +45,8 @@ def test_it_updates_between_waits_and_counts_outcomes() -> None:
     assert [path for path, _, _ in connection.calls] == [UPDATE] * 40
     ok, unknown = outcomes[Status.OK], outcomes[Status.UNKNOWN_STOCK]
     assert (ok > 0, unknown > 0, ok + unknown) == (True, True, 40)
-    assert said(outcomes) == f"40 updates: OK {ok}, UNKNOWN_STOCK {unknown}"
+    backwards = Counter({Status.UNKNOWN_STOCK: unknown, Status.OK: ok})
+    assert said(backwards) == said(outcomes) == f"40 updates: OK {ok}, UNKNOWN_STOCK {unknown}"
     assert said(Counter()) == "0 updates"
 
 

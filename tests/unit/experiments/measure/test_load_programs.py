@@ -41,6 +41,11 @@ def ghz(folder: Path, details: list[dict[str, object]] | None) -> LoadProgram:
     return LoadProgram(program(folder, f"print(json.dumps({ {'details': details}!r}))"), load_programs.ghz)
 
 
+def test_a_program_gets_an_address_that_it_can_read() -> None:
+    """An IPv6 address has brackets, as URLs and Go's dialer ask for."""
+    assert replace(ASK, address=("::1", 1)).at == "[::1]:1"
+
+
 def test_ghz_is_read_after_its_warm_up(tmp_path: Path) -> None:
     """Percentiles and throughput of ghz leave out the warm-up. A failed request is counted without its time. The report
     may have no requests."""

@@ -7,10 +7,14 @@ from pathlib import Path
 import pytest
 
 from experiments.design.sweep import Sweep
-from experiments.measure.runner import Asked, run_sweep
+from experiments.kinds import KINDS
+from experiments.measure import standalone
+from experiments.measure.bench import CATALOG, bench
+from experiments.measure.runner import Asked, run_beside, run_sweep
 from experiments.results import environment, files, rows
 from experiments.results.observed import Block
 from stock_service.rpc.errors import UsageError
+from tests.unit.experiments.apart_seen import ALONE, repetition
 from tests.unit.experiments.judge.synthetic_blocks import block, sweep
 
 OF = sweep(looks=(10, 14))
@@ -129,3 +133,24 @@ def test_a_second_run_in_the_same_folder_is_refused(tmp_path: Path) -> None:
     first.measure = beside  # type: ignore[method-assign]
     first.run(tmp_path)
     assert [each.number for each in files.read_blocks(tmp_path)] == list(range(1, 11))
+
+
+@pytest.mark.slow
+def test_an_interrupted_run_of_another_kind_is_gone_on_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that is not a sweep keeps its whole blocks at an interruption. With --resume it measures the others."""
+    measured: list[int] = []
+
+    def runs(_: object, number: int, __: object) -> object:
+        measured.append(number)
+        if measured == [1, 2, 3]:
+            raise KeyboardInterrupt
+        return repetition(number, 130, (15, 17, 29), 0.0).runs
+
+    monkeypatch.setattr(standalone, "runs", runs)
+    with pytest.raises(KeyboardInterrupt):
+        run_beside(ALONE, tmp_path, False, bench(CATALOG), lambda _: None)
+    with pytest.raises(UsageError):
+        run_beside(ALONE, tmp_path, False, bench(CATALOG), lambda _: None)
+    seen = run_beside(ALONE, tmp_path, True, bench(CATALOG), lambda _: None)
+    assert (measured, [each.number for each in seen]) == ([1, 2, 3, 3], [1, 2, 3])
+    assert KINDS["standalone"].load(tmp_path) == (ALONE, seen)

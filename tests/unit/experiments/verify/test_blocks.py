@@ -70,6 +70,9 @@ OF_ONE: dict[str, EditBlock] = {
     r"request types that do not add up": lambda one: with_slices(
         one, counts=dict(one.slices.counts) | {"lookup": [1, *one.slices.counts["lookup"][1:]]}
     ),
+    r"request types that do not add up to all$": lambda one: with_slices(
+        one, sums_ns=dict(one.slices.sums_ns) | {"lookup": [1, *one.slices.sums_ns["lookup"][1:]]}
+    ),
     r"sockets\S*, request types that do not add up": lambda one: with_arm(
         one, 0, answered=dict(one.arms[0].answered) | {"lookup": answered_by(3)}
     ),

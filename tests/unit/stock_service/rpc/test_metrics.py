@@ -21,6 +21,7 @@ from stock_service.rpc.tls import read_token
 from stock_service.rpc.transports.sockets.frames import Frames
 from stock_service.rpc.waiting import Waiting
 from stock_service.rpc.wire.framing import FramingError, RequestFrame
+from stock_service.rpc.wire.http1 import HttpError
 from stock_service.trading.catalog import MemoryCatalog
 from stock_service.trading.exchange import Exchange
 from stock_service.trading.locking import Mutex, Sampled, Snapshot
@@ -178,16 +179,18 @@ def test_a_request_that_is_too_late_is_counted() -> None:
 
 
 def test_a_protocols_refusals_are_counted() -> None:
-    """A protocol's refusals are counted once each: of a request, and of a connection by a farewell or an objection.
-    Their bytes stay the same."""
+    """A protocol's refusals are counted once each: of a request, and of a connection by a farewell or an objection,
+    under the fault's code. Their bytes stay the same."""
     metrics, protocol = Metrics(), Frames(methods_of(stocks()), 1000)
     counting, asked = CountedRefusals(protocol, metrics), RequestFrame(1, 0, b"/a/B", b"")
-    full, wrong = FaultCode.RESOURCE_EXHAUSTED, FramingError("no frame")
+    full, foreign = FaultCode.RESOURCE_EXHAUSTED, HttpError(403, "foreign", FaultCode.PERMISSION_DENIED)
     assert counting.refusal(asked, full, "full") == protocol.refusal(asked, full, "full")
     assert counting.farewell(full, "full") == protocol.farewell(full, "full")
-    assert counting.objection(wrong) == protocol.objection(wrong)
-    shown = [("request", full.name), ("connection", full.name), ("connection", "INVALID_ARGUMENT")]
-    assert [number(metrics, "refusals_total", what=what, fault=fault) for what, fault in shown] == [1, 1, 1]
+    for objected in (FramingError("no frame"), foreign):
+        assert counting.objection(objected) == protocol.objection(objected)
+    shown = [("request", full.name)]
+    shown += [("connection", name) for name in (full.name, "INVALID_ARGUMENT", "PERMISSION_DENIED")]
+    assert [number(metrics, "refusals_total", what=what, fault=fault) for what, fault in shown] == [1] * 4
 
 
 def test_who_is_refused_is_counted() -> None:
