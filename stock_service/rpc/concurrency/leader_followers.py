@@ -187,8 +187,8 @@ class LeaderFollowers:
         """Takes the locks of up to ``count`` sleeping followers, the lookout's lock last. The caller must release the
         locks, to wake the followers.
 
-        At most ``workers`` tasks may run. A task over this number must wait, and wakes no follower. To wake the lookout without need
-        would delay its next look.
+        At most ``workers`` tasks may run. A task over this number must wait, and wakes no follower. To wake the lookout
+        without need would delay its next look.
         """
         count = min(count, self.workers - self._running)
         woken = [self._sleeping.pop() for _ in range(min(count, len(self._sleeping)))]
