@@ -59,7 +59,7 @@ def test_a_reply_is_one_line(arguments: str, line: str, code: int, capsys: pytes
     [
         ("lookup", "NAME"),
         ("sell GameStart", "got 'sell', allowed: lookup, trade, update"),
-        ("trade GameStart 1.5 buy", "QUANTITY: got '1.5', allowed: a whole number of at most 64 bits, of which the"),
+        ("trade GameStart 1.5 buy", "QUANTITY: got '1.5', allowed: a whole number of at most 64 bits; the service"),
         ("trade GameStart 1.5 buy", "the service accepts only 1 to 2147483647 shares"),
         ("trade GameStart 1 hold", "buy|sell: got 'hold', allowed: buy, sell"),
         ("trade GameStart 1", "required: buy|sell"),
