@@ -90,8 +90,8 @@ def main(
 ) -> NoReturn:
     """Parses the command line, serves the stock service on a transport until a signal comes, and ends the process.
 
-    ``add_own`` adds the program's own options, so that the help shows them. The program has read the values of its own
-    options before this call.
+    ``add_own`` adds the program's own options, so that the help shows them. The program must read the values of its
+    own options before this call.
     """
     description = f"The stock service on {load(transport).LABEL}. Prints 'ready HOST:PORT' once it serves."
     parser = Parser(program, description, serving.EXITS)

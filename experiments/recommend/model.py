@@ -85,7 +85,7 @@ class Prediction:
     throughput.
     """
     knee_clients: float
-    """Number of clients from which requests queue: ``Bounds.knee_clients``."""
+    """Smallest number of clients at which requests queue: ``Bounds.knee_clients``."""
 
 
 def bounds(demands: Demands, workers: int, cores: float = 1, processes: int = 1) -> Bounds:

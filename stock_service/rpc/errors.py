@@ -111,7 +111,7 @@ class DeadlineExceeded(Fault):
 
 
 class NotFound(Fault):
-    """Fault of a request that names something unknown. An unknown stock is an outcome, and not this fault."""
+    """Fault of a request that names something unknown. For an unknown stock a reply with a status is sent instead."""
 
     code = FaultCode.NOT_FOUND
 

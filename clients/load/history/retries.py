@@ -71,7 +71,7 @@ def _merged(trade: Trade, uses: Sequence[Operation], told: Sequence[Operation], 
     )
     if one.called_ns <= one.returned_ns:
         return one
-    found.append(f"{trade}: its effect was told before it was sent")
+    found.append(f"{trade}: a reply showed its effect before the trade was sent")
     return None
 
 

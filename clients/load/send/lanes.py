@@ -7,10 +7,10 @@ late request begins when the request was due.
 
 In a closed loop the time of a reply is the moment when epoll reported new bytes. The clock is read once for all lanes
 that epoll reports together. So the time of a reply does not include the work of reading other lanes' replies. In three
-cases the time is different, or not exact:
+cases the recorded time is another moment, or is not exact:
 
-- Other bytes preceded the reply. Epoll may have reported only those bytes, so the reply's time is the moment when the
-  reply was read.
+- Other bytes came on the lane before the reply. Epoll may have reported only those bytes, so the reply's time is the
+  moment when the reply was read.
 - A reply came in pieces that were read together. The reply's time may be the moment of the first piece.
 - The reply came while other replies were being read. The reply's time is late, as in any client with one thread. For
   this reason a result shows the latency together with the share of a core that the client used.

@@ -1,8 +1,8 @@
 """Code of clients and servers that all gRPC transports share. So no transport imports another transport.
 
 Reading the attribute ``connect`` of a gRPC transport imports grpcio. The codecs of the lean client and of the null
-server do not need grpcio. (The null server sends the same reply to every request.) Left out: gRPC without grpcio, which
-is in ``wire``.
+server are also here, but do not need grpcio. (The null server sends the same reply to every request.) Left out: the
+implementation of gRPC without grpcio. That implementation is in ``wire``.
 """
 
 from collections.abc import Callable

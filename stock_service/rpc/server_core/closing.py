@@ -213,7 +213,7 @@ class IdleEviction(Generic[Request]):
 
 
 CARRIER_BYTES = 65_536
-"""Number of bytes that one connection may hold besides its largest request: of the next request, and of TLS."""
+"""Number of bytes that one connection may hold besides its largest request, for the next request and for TLS."""
 
 
 def budget_bytes(buffered_bytes_max: int, frame_bytes_max: int) -> int:

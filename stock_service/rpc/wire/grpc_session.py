@@ -61,9 +61,9 @@ _UNFOLDED_BYTES, _UNFOLDED_NS = 4096, 4096
 """Number of decompressed bytes that cost one credit, and time in nanoseconds to decompress these bytes."""
 
 TOIL_LEAST, TOIL_A_CALL, TOIL_MOST = 16, 4, 400
-"""*Toil* is work of the server that brings no request, counted in credits. The client owes these credits, up to
-``TOIL_MOST``, and *toils* if it owes over ``TOIL_LEAST``: the server then reads the client's bytes in small pieces.
-Each call pays back ``TOIL_A_CALL`` credits, since honest clients also send WINDOW_UPDATE and PING.
+"""*Toil* is work that a client gives the server without a request, counted in credits. The client owes these credits,
+up to ``TOIL_MOST``, and *toils* if it owes over ``TOIL_LEAST``: the server then reads the client's bytes in small
+pieces. Each call pays back ``TOIL_A_CALL`` credits, since honest clients also send WINDOW_UPDATE and PING.
 """
 
 

@@ -49,7 +49,7 @@ def test_several_trades_of_which_nothing_was_heard_may_each_have_been_done() -> 
         ("one id, and both", [FIRST, replace(FIRST, request=OTHER)]),
         ("there is none", [Operation(BUY, Untold.REFUSED, 1, 2)]),
         ("there is none", [FIRST, Operation(BUY, Untold.REFUSED, 50, 60)]),
-        ("before it was sent", [FIRST, Operation(OTHER, Untold.REFUSED, 1, 2)]),
+        ("before the trade was sent", [FIRST, Operation(OTHER, Untold.REFUSED, 1, 2)]),
         ("has not", [Operation(Lookup("A"), Untold.REFUSED, 1, 2)]),
     ],
 )
