@@ -92,7 +92,7 @@ def ratio_so_far(judgement: Judgement) -> str:
 def verdict_words(judged: Judged) -> str:
     """Words for the verdicts: ``FASTER, by less than 5 %``; ``GROWS, SUBLINEAR``.
 
-    ``no verdict`` if the sweep has no verdicts now. ``no verdict on the server`` if the load was near its limit.
+    ``no verdict`` if the sweep has no verdicts now. ``no verdict on the server`` if the client was near its limit.
     """
     if judged.load_share is not None:
         return "no verdict on the server"

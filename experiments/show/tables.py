@@ -98,7 +98,7 @@ def _table(columns: Sequence[Column[Shown]], shown: Sequence[Shown], texts: int,
 
 
 def comparisons(judgement: Judgement, judged: Iterable[Judged]) -> Table:
-    """Table of comparisons: ratio, interval, verdict, Holm's p, and the number of blocks that would decide."""
+    """Table of comparisons: ratio, interval, verdict, Holm's p, and the number of blocks for a verdict."""
     shown = tuple(judged)
     apart = any(each.typical_is_not_whole for each in shown)
     limited = {each.comparison.name for each in shown if _is_load_limited(judgement, each)}

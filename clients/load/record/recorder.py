@@ -284,8 +284,8 @@ class Recorder:
             self._keep_sends(part.sent_ns[scheduled & (part.outcomes % TYPE_STEP != NEVER_SENT)])
 
     def _in_time(self, part: RawRecords) -> RawRecords:
-        """Returns the records with every reply after the timeout as an error. The senders look for timeouts only at
-        intervals, so they may have recorded a late reply as valid.
+        """Returns the records, in which each reply after the timeout counts as an error. The senders look for timeouts
+        only at intervals, so they may have recorded a late reply as valid.
         """
         late = ((part.outcomes & (TYPE_STEP - 1)) < FAULT_FIRST) & ~part.first
         late &= part.done_ns - part.sent_ns > round(self.plan.timeout_s * 1e9)

@@ -139,7 +139,7 @@ def _least_to_most(judgement: Judgement) -> Iterator[str]:
     """Sentences, at most two for each load, on the least and the largest ratio of ``grpc_static`` to plain grpcio, over
     all kinds of call.
 
-    A ratio is exact where the client was at its limit on neither server. Where the client was at its limit on
+    A ratio is exact where the client did not reach its limit on either server. Where the client was at its limit on
     ``grpc_static`` alone, the measured ratio is a lower bound: the true ratio may be larger. Further ratios are not
     used. The least ratio is the least exact ratio, with "at most" before it if the true ratio of another kind of call
     may be smaller. The largest ratio is the largest of the exact ratios and the lower bounds, with "at least" before it

@@ -31,7 +31,7 @@ DROP_BYTES = 65536
 """Largest number of bytes that one call of ``drop`` reads."""
 
 _TCP_INFO_LAST_DATA_RECV = 52
-"""Offset, in TCP_INFO, of the milliseconds since the last bytes came (tcp(7), ``tcpi_last_data_recv``)."""
+"""Offset, in TCP_INFO, of the field ``tcpi_last_data_recv``: milliseconds since the last bytes came (tcp(7))."""
 
 _TICK_MS = 10
 """Longest tick of the kernel, in milliseconds: the precision of ``tcpi_last_data_recv``."""

@@ -52,7 +52,9 @@ class Reflections(ThreadPoolExecutor):
         return reflect
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Takes a stream from grpcio. Never raises, since an exception would end grpcio's serving thread."""
+        """Accepts the function ``fn``, which serves a stream, from grpcio. Never raises, since an exception would end
+        grpcio's serving thread.
+        """
         try:
             return super().submit(fn, *args, **kwargs)
         except RuntimeError as error:  # the system allows no further thread; the stream waits for an existing thread
