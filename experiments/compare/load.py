@@ -1,9 +1,9 @@
 """Load of both sides: a check that the chosen client can send the load, and a first measurement of response times.
 
 A side is A or B. Both sides always get equal loads. ``lean`` and ``library`` are kinds of our own client. All other
-clients are load programs. A load program is for a server that is faster than our client can load. A load program
-repeats one request in a closed loop, on persistent connections. If a load program cannot send a load, the load is
-refused with a message that names the option.
+clients are load programs. Load programs are for servers that are so fast that our client would be the limit. A load
+program repeats one request in a closed loop, on persistent connections. If a load program cannot send a load, the load
+is refused with a message that names the option.
 """
 
 from collections.abc import Sequence

@@ -121,7 +121,7 @@ class Outcome:
     seed: int
     """Seed for every random choice: the cores, the requests, and the order of starts and slices."""
     left_out: tuple[str, ...]
-    """A sentence for each block that is left out of all numbers. The sentence gives the reason."""
+    """A sentence, with the reason, for each block that is left out of all numbers."""
     rounds: str
     """Sentence on the rounds that are left out of all numbers because other processes took the cores."""
     not_checked: tuple[str, ...]
@@ -253,8 +253,8 @@ def undecided(judgement: Judgement, limit: Limit | None) -> str:
 
 
 def exit_code(judgement: Judgement, limit: Limit | None) -> int:
-    """Exit code for CI. The code is 0 if B keeps the limit, or if no limit is given. Otherwise the code is
-    ``BEYOND_EXIT`` or ``UNDECIDED_EXIT``.
+    """Exit code for CI: 0 if B keeps the limit, or if no limit is given. Otherwise ``BEYOND_EXIT`` or
+    ``UNDECIDED_EXIT``.
     """
     judged = judgement.judged.get(COMPARED)
     if limit is None:
@@ -314,7 +314,7 @@ def _comparison(judgement: Judgement) -> Comparison:
 
 
 def _left_out(judgement: Judgement) -> list[str]:
-    """A sentence for each block that is left out of all numbers. The sentence gives the reason."""
+    """A sentence, with the reason, for each block that is left out of all numbers."""
     judged, comparison = judgement.judged.get(COMPARED), _comparison(judgement)
     found = []
     for block in judgement.blocks:

@@ -64,8 +64,8 @@ def is_running(of: Setting) -> bool:
 def sweep(
     a: Setting, b: Setting, looks: tuple[int, ...], seed: int, limit: float | None = None, response_s: float = 0.0
 ) -> Sweep:
-    """Plan of the sweep that compares two sides. The sweep ends before its last look only if ``limit``, a ratio B ÷ A,
-    lies outside the interval.
+    """Plan of the sweep that compares two sides. If ``limit``, a ratio B ÷ A, is given, the sweep ends before its last
+    look only if ``limit`` lies outside the interval.
 
     ``response_s``: mean response time of the slower side in seconds, or 0 if no side was measured. Raises UsageError if
     both sides are one process, and if the blocks are too few to decide both A/A pairs.

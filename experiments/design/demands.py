@@ -18,8 +18,7 @@ class Demands:
     gil_s: float
     """Processor time with the GIL held, in the transport and in the service."""
     free_s: float
-    """Processor time with the GIL released, such as for hashing, for compressing, and for the kernel's work in a call.
-    """
+    """Processor time with the GIL released, such as for hashing, compressing, or the kernel's work in a call."""
     wait_s: float
     """Time for which the worker waits for a disk, a database or another server. The worker then uses no processor."""
     overhead_s: float
@@ -42,9 +41,7 @@ class Demands:
 
     @property
     def without_gil(self) -> "Demands":
-        """Demands on an interpreter that is equally fast but has no GIL. All processor time is then time without the
-        GIL.
-        """
+        """Demands on an equally fast interpreter without a GIL: all processor time is in ``free_s``."""
         return replace(self, gil_s=0.0, free_s=self.processor_s)
 
     @property

@@ -1,11 +1,11 @@
-"""Factors: the quantities that an experiment may vary. Each factor is one entry in ``FACTORS``.
+"""Factors: the quantities that an experiment may vary.
 
 An **arm** is a server under a load. A **level** is a value of a factor: a text, a number, True, False or None. A factor
 changes either the options of a server's command, or the fields of the load plan. A new factor needs only one entry in
-the table. The factor then has a column in the results, and can be a word of a setting, as in ``compare``. An arm's name
-contains the factor if the arm's level is not the default. Recordings that are older than the factor are read with its
-default. The table does not say which levels can be combined. Servers and load plans refuse combinations that they do
-not support.
+the table ``FACTORS``. The factor then has a column in the results, and can be a word of a setting, as in ``compare``.
+An arm's name contains the factor if the arm's level is not the default. Recordings that are older than the factor are
+read with its default. The table does not say which levels can be combined. Servers and load plans refuse combinations
+that they do not support.
 """
 
 import shlex
@@ -79,8 +79,8 @@ APART, FREE, AUTO = "apart", "free", "auto"
 every core. ``auto``: the server chooses a core."""
 
 SLICED_MS_MAX = 5.0
-"""Limit in milliseconds for each kind of work in a request, such as waiting. An arm with a kind of work that reaches
-the limit is measured in windows of half a second, instead of slices of 20 ms.
+"""Limit in milliseconds for each kind of work in a request, such as waiting. An arm that reaches the limit is measured
+in windows of half a second, instead of slices of 20 ms.
 """
 
 SLICED_LEN_MAX = 2000
@@ -180,8 +180,8 @@ def _own_dispatch(levels: Levels) -> Level:
 
 
 def _own_size(levels: Levels) -> Level:
-    """Default size of a message, in bytes. For a peer that echoes messages, the default size is that of the peer's
-    client. For every other server it is None, which means that each request type has its own size.
+    """Default size of a message, in bytes. For a peer that echoes messages: the default of the peer's client. For every
+    other server: None, and each request type has its own size.
     """
     return 10_000 if levels["service"] == "echo" and levels["transport"] not in TRANSPORTS else None
 

@@ -1,7 +1,4 @@
-"""Faults: observations in a block that contradict a factor's level. Gate 3 of the judgement checks every factor.
-
-An arm is a server under a load. A level is a value of a factor, such as ``grpc`` of the factor ``transport``.
-"""
+"""Faults: observations in a block that contradict a factor's level. Gate 3 of the judgement checks every factor."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,7 +10,7 @@ from experiments.services import OURS
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """Observations of an arm and its server in a block. Faults are found from these observations."""
+    """Observations of an arm and its server in a block."""
 
     threads: int | None
     """Number of threads of all processes of the server together, after the last slice. None for a server that ran

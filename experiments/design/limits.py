@@ -12,8 +12,7 @@ BLOCKS_MAX = 40
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits of the judgement, stated with the results. The report of a recording names each limit that is not at its
-    default."""
+    """Limits of the judgement. The report of a recording names each limit that is not at its default."""
 
     level: float = 0.05
     """Significance level: the largest probability, over all looks together, that equal arms are called different. A
@@ -31,8 +30,8 @@ class Limits:
     errors_share: float = 0.001
     """Largest share of requests with errors (gate 4)."""
     law_share: float = 0.02
-    """Largest relative error (gate 6) of an equation: response times + think times = elapsed time. The response times,
-    think times and elapsed times are sums over all connections.
+    """Largest relative error (gate 6) of an equation: response times + think times = elapsed time. Each of the three
+    times is a sum over all connections.
     """
     rate_share: float = 0.02
     """Largest relative error of an open loop's rate (gate 7)."""
@@ -50,7 +49,7 @@ class Limits:
     """Share of the cores' time that the hypervisor and foreign processes may take from a round."""
 
     def robbed(self, lost_ticks: int, duration_s: float, cores: int) -> bool:
-        """True if the round is left out, since the hypervisor and foreign processes took too much time of the round.
+        """True if a round is left out because the hypervisor and foreign processes took too much time.
 
         ``lost_ticks`` is the number of ticks of 10 ms that were taken. ``cores`` is the number of cores for servers and
         load together. The decision does not depend on the measured response times.

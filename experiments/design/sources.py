@@ -1,11 +1,11 @@
 """Sources of an arm: the files of this project that the arm's server, client and peer run. The setting of the arm
 determines the files.
 
-An arm is a server under a load. An arm's fingerprint joins the digests of its sources (``results/fingerprint.py``). A
-**row** of the table ``SOURCES`` has a pattern of files, and selects the arms that run these files. A file belongs to
-the first row whose pattern matches. So a new file counts for the arms that run the other files of its folder. A change
-in one transport's files changes no fingerprint of arms on other transports. The table ``VERSIONS`` names the programs
-of other projects. Code that measures or judges is in no row.
+An arm's fingerprint joins the digests of its sources (``results/fingerprint.py``). A **row** of the table ``SOURCES``
+has a pattern of files, and selects the arms that run these files. A file belongs to the first row whose pattern
+matches. So a new file counts for the arms that run the other files of its folder. A change in one transport's files
+changes no fingerprint of arms on other transports. The table ``VERSIONS`` names the programs of other projects. Code
+that measures or judges is in no row.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -97,8 +97,8 @@ def _run_by(executor: str) -> Source:
 
 
 def _served(service: str, messages: str) -> tuple[Source, Source]:
-    """Two rows for a study's own service. The first row has the file of the service, and the second row has the file of
-    the service's messages.
+    """Two rows for a study's own service: one for the file of the service, and one for the file of the service's
+    messages.
     """
     server = Source(
         f"experiments/services/{service}.py", _both(_our_server, _at(service=(service, f"{service}-twice")))
@@ -191,7 +191,7 @@ more special pattern stands first.
 """
 
 NO_SOURCES = ("_test.go",)
-"""Endings of file names. No arm runs files with such a name, although a row's pattern matches these files."""
+"""Endings of the names of files that no arm runs, although a row's pattern matches the files."""
 
 VERSIONS: Mapping[str, When] = MappingProxyType(
     {
