@@ -78,15 +78,14 @@ UNEQUAL = (
 """Hint for the case that one server runs already, and ``compare`` starts the other server."""
 
 UNREAD = "{side}'s processor time cannot be read: {why}."
-"""Hint that the processor time of a server cannot be read, with the reason. The server runs already."""
+"""Hint that the processor time of a running server cannot be read, with the reason."""
 
 ONE_AT_A_TIME = (
     "One connection sends one request at a time, so one thread answers all: {what} can hardly differ. "
     "Give --connections 8, or more connections than threads, to see a difference."
 )
 """Hint for a load with one connection, if A and B may differ only in their thread pools. One connection keeps only one
-thread busy.
-"""
+thread busy."""
 
 ON_DISK = (
     "A stock server that was started by hand keeps its stocks on disk. A server that is started here keeps them in "
@@ -154,8 +153,7 @@ def add_options(parser: Parser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Compares the two servers, and blocks until the comparison has ended. Returns the exit code. Raises UsageError,
-    ProgramFailed, a Fault.
-    """
+    ProgramFailed, a Fault."""
     limit = None if options.fail_if is None else parsed_limit(options.fail_if)
     check_writable("--json", options.json)
     load: dict[str, Level] = {"client": DEFAULT_LOAD}
@@ -182,8 +180,7 @@ def run(options: argparse.Namespace) -> int:
 
 def hints(sides: Sequence[Setting]) -> Iterator[str]:
     """Lines that are printed before the first block. The first line names the servers that are started. Further lines
-    warn of unequal conditions, and of a load under which A and B can hardly differ.
-    """
+    warn of unequal conditions, and of a load under which A and B can hardly differ."""
     started = [name for name, each in zip("AB", sides, strict=True) if not is_running(each)]
     yield BEGINS.format(started="both servers" if len(started) == 2 else started[0]) if started else RUNNING
     if len(started) == 1:
@@ -294,7 +291,7 @@ def _epilog() -> str:
 
 
 def _words(of: Factor) -> str:
-    """Help on a factor: the factor's levels and default, in lines of at most 80 characters. Lines break after a level."""
+    """Help on a factor: its levels and its default, in lines of at most 80 characters. Lines break after a level."""
     default = "" if callable(of.default) else f" (default: {shown(of.default)})"  # else set by the transport
     words = f"{of.name}={of.kind.levels}{default}".replace("|", "| ")
     filled = textwrap.fill(words, 80, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)

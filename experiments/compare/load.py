@@ -39,8 +39,7 @@ NAMED = "Requests name the stocks of --catalog: give the catalog that the server
 
 LOOK_S, LOOK_S_MAX = 0.2, 3.0
 """Durations of the first measurement, in seconds. If no valid reply comes within ``LOOK_S``, the measurement is
-repeated with ``LOOK_S_MAX``.
-"""
+repeated with ``LOOK_S_MAX``."""
 
 
 def option(factor: str) -> str:

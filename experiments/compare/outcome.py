@@ -53,13 +53,11 @@ NOT_RECORDED: Mapping[str, Mapping[int, str]] = {
     },
 }
 """For each load program, the gates that cannot check the program's load. A gate's number is mapped to the value that
-the program does not record.
-"""
+the program does not record."""
 
 LOST_SAID = 0.02
 """Limit on a side's share of lost slices. If a side has a larger share, a line below the table states the shares of
-both sides.
-"""
+both sides."""
 
 BEYOND_EXIT, UNDECIDED_EXIT = 4, 5
 """Exit codes of ``--fail-if``. ``BEYOND_EXIT``: the whole interval is beyond the limit. ``UNDECIDED_EXIT``: the limit
@@ -94,8 +92,7 @@ class Side:
     p50_us: float | None
     p99_us: float | None
     """99th percentile of response times. None if there are too few requests for this percentile. ``p50_us`` is None if
-    there are too few requests for a median.
-    """
+    there are too few requests for a median."""
     server_cpu_us: float | None
     """Processor time of the server for each request; None if unknown."""
     p99_needs: int | None
@@ -119,7 +116,7 @@ class Outcome:
     b: Side
     blocks: int
     seed: int
-    """Seed for every random choice: the cores, the requests, and the order of starts and slices."""
+    """Seed of the random choices: the cores, the requests, and the order of starts and slices."""
     left_out: tuple[str, ...]
     """A sentence, with the reason, for each block that is left out of all numbers."""
     rounds: str
@@ -235,8 +232,7 @@ def table(of: Outcome) -> Iterator[str]:
 
 def undecided(judgement: Judgement, limit: Limit | None) -> str:
     """Sentence that states with how many blocks the limit would be decided. Empty if no limit is given, if the limit is
-    decided, or if there is no verdict.
-    """
+    decided, or if there is no verdict."""
     judged = judgement.judged.get(COMPARED)
     if limit is None or judged is None or not judged.rulings or judged.refusals or not limit.is_inside(judged.typical):
         return ""
@@ -254,8 +250,7 @@ def undecided(judgement: Judgement, limit: Limit | None) -> str:
 
 def exit_code(judgement: Judgement, limit: Limit | None) -> int:
     """Exit code for CI: 0 if B keeps the limit, or if no limit is given. Otherwise ``BEYOND_EXIT`` or
-    ``UNDECIDED_EXIT``.
-    """
+    ``UNDECIDED_EXIT``."""
     judged = judgement.judged.get(COMPARED)
     if limit is None:
         return 0
@@ -296,8 +291,7 @@ def _served(of: Setting) -> str:
 
 def _load(of: Setting) -> str:
     """Words for a load: the client, then the factors that are not at their defaults. With ``--call`` the words name the
-    method instead of the mix.
-    """
+    method instead of the mix."""
     own = dict(of.of("load"))
     called = "/" in of.text("mix")
     words = (

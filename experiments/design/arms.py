@@ -47,8 +47,7 @@ class Arm:
     @property
     def name(self) -> str:
         """Name that no other arm of the sweep has. For copy 0 of a server, the name is the text of the setting. Copy 1
-        adds ``(again)`` to the text, and each later copy N adds ``(N)``.
-        """
+        adds ``(again)`` to the text, and each later copy N adds ``(N)``."""
         return f"{self.setting} (again)" if self.copy == 1 else f"{self.setting}" + f" ({self.copy})" * bool(self.copy)
 
     @property
@@ -85,8 +84,7 @@ class Group:
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """The ratio ``above`` ÷ ``below``. Raises ValueError if the arms differ in other factors than ``differ``, or if
-    they do not fit ``kind``.
-    """
+    they do not fit ``kind``."""
 
     name: str
     title: str
@@ -101,8 +99,7 @@ class Comparison:
     """Request type whose times are compared, or ``all``."""
     family: str = "further"
     """Name of the comparison's family. All comparisons of a family share one correction for multiple tests. A sweep
-    ends at the first look at which every comparison of the family ``headline`` is decided.
-    """
+    ends at the first look at which every comparison of the family ``headline`` is decided."""
 
     def __post_init__(self) -> None:
         differ = self.above.setting.unlike(self.below.setting)

@@ -1,6 +1,5 @@
 """Service demands of one request on one worker: the mean time for which the request uses each resource, and the
-variation of these times.
-"""
+variation of these times."""
 
 import math
 from dataclasses import astuple, dataclass, replace

@@ -80,8 +80,7 @@ every core. ``auto``: the server chooses a core."""
 
 SLICED_MS_MAX = 5.0
 """Limit in milliseconds for each kind of work in a request, such as waiting. An arm that reaches the limit is measured
-in windows of half a second, instead of slices of 20 ms.
-"""
+in windows of half a second, instead of slices of 20 ms."""
 
 SLICED_LEN_MAX = 2000
 """Largest length of an array to sort, if the arm is measured in slices. Our sorts take 5 ms for this length."""
@@ -97,8 +96,7 @@ class Factor:
     kind: Kind
     default: Level | Callable[[Levels], Level]
     """Level of the factor if no level is given. The default is a fixed level, or a function of the levels of the
-    factors before this factor in the table.
-    """
+    factors before this factor in the table."""
     help: str
     options: Callable[[Level], Sequence[str]] = field(default=lambda _: ())
     """Function from a level to options of the server's command. The default level needs no options."""
@@ -110,8 +108,7 @@ class Factor:
     """Function that returns True for a level if arms at this level must be measured in windows instead of slices."""
     fault: Callable[[Levels, Watched], str | None] = field(default=lambda *_: None)
     """Function that compares an arm's levels with the observations of a block. If the observations contradict the level
-    of this factor, the function returns a fault in words, and otherwise None.
-    """
+    of this factor, the function returns a fault in words, and otherwise None."""
 
     def read(self, text: str, option: str | None = None) -> Level:
         """Parses a level's text. Raises UsageError. The error names ``option``, or the factor if ``option`` is None."""
@@ -181,8 +178,7 @@ def _own_dispatch(levels: Levels) -> Level:
 
 def _own_size(levels: Levels) -> Level:
     """Default size of a message, in bytes. For a peer that echoes messages: the default of the peer's client. For every
-    other server: None, and each request type has its own size.
-    """
+    other server: None, and each request type has its own size."""
     return 10_000 if levels["service"] == "echo" and levels["transport"] not in TRANSPORTS else None
 
 

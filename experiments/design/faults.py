@@ -14,25 +14,22 @@ class Watched:
 
     threads: int | None
     """Number of threads of all processes of the server together, after the last slice. None for a server that ran
-    already.
-    """
+    already."""
     processes: int | None
     """Number of processes of the server. A parent of several processes is counted too. None for a server that ran
-    already, or in an older recording.
-    """
+    already, or in an older recording."""
     connections: int | None
     """Number of open connections of the server after the last slice. None for a server that ran already, or if
     connections are closed after each window."""
     updates: int
-    """Number of updates from the price updater that the server answered."""
+    """Number of updates that the price updater sent and the server answered."""
     at_work: int | None = None
     """Number of threads of the server's executor that have run requests. None if unknown."""
 
 
 def few_threads(levels: Levels, seen: Watched) -> str | None:
     """A fault in words if one of our servers has a fixed pool, and has fewer threads than the arm declares. Otherwise
-    None.
-    """
+    None."""
     if (
         levels["service"] not in OURS
         or levels["language"] != PYTHON
@@ -60,8 +57,7 @@ def one_thread(levels: Levels, seen: Watched) -> str | None:
 
 def other_processes(levels: Levels, seen: Watched) -> str | None:
     """A fault in words if one of our servers does not have the number of processes that the arm declares. Otherwise
-    None.
-    """
+    None."""
     if levels["service"] not in OURS or levels["language"] != PYTHON or seen.processes is None:
         return None  # another project's server chooses its number of processes
     declared = int(str(levels["processes"]))

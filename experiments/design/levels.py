@@ -65,8 +65,7 @@ def one_of(*names: str) -> Kind:
 
 def whole(low: int, high: int, none: bool = False) -> Kind:
     """Kind of levels that are whole numbers from ``low`` to ``high``. If ``none`` is true, the level None is also
-    allowed.
-    """
+    allowed."""
     kind = Kind(int, f"a whole number from {low} to {high}", f"{low}..{high}")
     return _within(low, high, none, kind)
 

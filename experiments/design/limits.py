@@ -19,8 +19,7 @@ class Limits:
     look is a judgement after a declared number of blocks."""
     equivalent_low: float = 0.95
     """Significance level of all looks together: the largest probability that equal arms are called different. A look is
-    a judgement after a declared number of blocks.
-    """
+    a judgement after a declared number of blocks."""
     equivalent_high: float = 1.05
     """Upper end of the range of ratios that count as no difference."""
     trimmed: float = 0.2
@@ -31,20 +30,17 @@ class Limits:
     """Largest share of requests with errors (gate 4)."""
     law_share: float = 0.02
     """Largest relative error (gate 6) of an equation: response times + think times = elapsed time. Each of the three
-    times is a sum over all connections.
-    """
+    times is a sum over all connections."""
     rate_share: float = 0.02
     """Largest relative error of an open loop's rate (gate 7)."""
     late_share: float = 0.1
     """Largest ratio of two 99th percentiles in an open loop: the lateness of the sends ÷ the response time (gate 7)."""
     load_share: float = 0.8
     """Share of a core that the client of a closed loop may use. If the client uses more, client and server together
-    determine the latency, and the server gets no verdict (gate 7).
-    """
+    determine the latency, and the server gets no verdict (gate 7)."""
     steal_ticks: int = 1
     """Number of ticks of 10 ms that the hypervisor and foreign processes may take from a round. A round is left out
-    only if they take more than ``steal_ticks``, and also more than ``steal_share`` of the cores' time.
-    """
+    only if they take more than ``steal_ticks``, and also more than ``steal_share`` of the cores' time."""
     steal_share: float = 0.1
     """Share of the cores' time that the hypervisor and foreign processes may take from a round."""
 

@@ -40,8 +40,7 @@ class Setting:
 
     def __reduce__(self) -> tuple[type["Setting"], tuple[tuple[tuple[str, Level], ...]]]:
         """Arguments for ``pickle``. The hash is not pickled, since equal levels have different hashes in different
-        processes.
-        """
+        processes."""
         return Setting, (self.levels,)
 
     def __getitem__(self, factor: str) -> Level:
@@ -60,7 +59,7 @@ class Setting:
 
     @property
     def executor(self) -> str:
-        """Name of the executor for readers, such as ``static pool``. With ``dispatch=loop`` the name is ``event loop``."""
+        """Name of the executor for readers, such as ``static pool``. With ``dispatch=loop``: ``event loop``."""
         level = "event loop" if self["dispatch"] == "loop" else self.text("executor")
         return EXECUTOR_NAMES.get(level, level.replace("-", " "))
 
@@ -115,8 +114,7 @@ def _setting(said: tuple[tuple[str, Level], ...]) -> Setting:
 def read(text: str, base: Mapping[str, Level] | None = None) -> Setting:
     """The setting that is written as ``text``, such as ``grpc clients=5``. A factor that the text does not name has its
     level in ``base``. A factor that ``base`` does not name either has its default. Raises UsageError for a text that is
-    not a setting.
-    """
+    not a setting."""
     levels: dict[str, Level] = dict(base or {})
     said: set[str] = set()
     try:

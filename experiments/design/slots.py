@@ -28,8 +28,7 @@ _WARM_UP_NS = 60_000_000
 
 COUNTED_S_MAX = 0.25
 """Largest length of the counted part of a slow arm's slice, in seconds. An arm that needs a longer counted part should
-be measured in windows.
-"""
+be measured in windows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,16 +40,14 @@ class Slot:
     """Number of the round, from 0."""
     appearance: int
     """Number of the group's measurement, counted over all groups of the block, from 0. Two slices with the same number
-    can be a pair.
-    """
+    can be a pair."""
     turn: Turn
 
 
 def order(sweep: Sweep, seed: str) -> Iterator[tuple[int, int, int]]:
     """Slices or windows of a block, in the order that is drawn from ``seed``. Three numbers describe each slice or
     window: the round, the number of the group's measurement (``Slot.appearance``), and the index of the arm in
-    ``Sweep.arms``.
-    """
+    ``Sweep.arms``."""
     rng, appearance = random.Random(seed), 0
     for number in range(sweep.rounds):
         due = [group for group in sweep.groups if number % group.every == 0 for _ in range(group.times)]
@@ -91,8 +88,7 @@ def draw(sweep: Sweep, slices: Slices, response_s: Sequence[float], seed: str) -
 
 def warm_up(sweep: Sweep) -> tuple[Slot, ...]:
     """Slices before the first round, one slice of each arm. The slice warms up the arm's server, and measures the arm's
-    mean response time. This mean time determines the length of the arm's later slices.
-    """
+    mean response time. This mean time determines the length of the arm's later slices."""
     moments = range(0, _WARM_UP_NS * len(sweep.arms), _WARM_UP_NS)
     return tuple(
         Slot(

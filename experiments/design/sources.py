@@ -41,8 +41,7 @@ class Source:
 
 def _at(**levels: object) -> When:
     """Selects the arms that have the given level of every named factor. If a tuple is given, an arm may have any level
-    of the tuple.
-    """
+    of the tuple."""
     wanted = {name: each if isinstance(each, tuple) else (each,) for name, each in levels.items()}
     return lambda arm: all(arm[name] in each for name, each in wanted.items())
 
@@ -98,8 +97,7 @@ def _run_by(executor: str) -> Source:
 
 def _served(service: str, messages: str) -> tuple[Source, Source]:
     """Two rows for a study's own service: one for the file of the service, and one for the file of the service's
-    messages.
-    """
+    messages."""
     server = Source(
         f"experiments/services/{service}.py", _both(_our_server, _at(service=(service, f"{service}-twice")))
     )
@@ -187,8 +185,7 @@ SOURCES: Sequence[Source] = (
     Source("experiments/peers/python/free_threaded.py", _at(language=PYTHON, build="free-threaded")),
 )
 """All rows. If the patterns of two rows match the same file, the first of these rows has the file. So the row with the
-more special pattern stands first.
-"""
+more special pattern stands first."""
 
 NO_SOURCES = ("_test.go",)
 """Endings of the names of files that no arm runs, although a row's pattern matches the files."""

@@ -31,20 +31,17 @@ SLICED_MAX = 64
 
 BLOCKS_MIN = 6
 """Smallest number of blocks with which a test can reach p < 0.05. With 5 blocks, the smallest p-value is 2^(1 − 5),
-about 0.06.
-"""
+about 0.06."""
 
 REPEATED_SHARE = 5
 """Number of planned blocks ÷ number of blocks that may be repeated. With 5, a sweep of ten blocks may repeat two
-blocks.
-"""
+blocks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Slices:
     """Smallest lengths of the three parts of a slice, and largest length of all slices of a block, in seconds. Slices
-    of slow arms are longer (``slots.py``).
-    """
+    of slow arms are longer (``slots.py``)."""
 
     counted_s: float = 0.02
     """Smallest length of the counted part. Only requests that are sent in this part count."""
@@ -68,12 +65,10 @@ class Windows:
     """Length of the window, in seconds."""
     calls: int = 1000
     """Number of calls of each client in a closed loop, if the client is a peer's own client. In an open loop, the
-    client makes the calls that are due in ``duration_s``.
-    """
+    client makes the calls that are due in ``duration_s``."""
     in_turn: bool = False
     """True if servers run only while their group is measured. The sweep may then have more than ``SERVERS_MAX``
-    servers. False if all servers run through the whole block.
-    """
+    servers. False if all servers run through the whole block."""
 
 
 Turns = Slices | Windows
@@ -105,14 +100,12 @@ class Sweep:
     limits: Limits = LIMITS
     apart_from: float | None = None
     """Limit that the user has given, as a ratio such as 1.05. The sweep does not end before its last look while an
-    interval of the family ``headline`` contains this ratio.
-    """
+    interval of the family ``headline`` contains this ratio."""
     fixed: bool = False
     """True if the user has chosen the number of blocks. False if the looks are the study's own."""
     timeline: bool = False
     """True if servers record the stages of each request. The recording costs about 1 µs a request. So only sweeps
-    without verdicts record the stages.
-    """
+    without verdicts record the stages."""
     arms: tuple[Arm, ...] = field(init=False, repr=False, compare=False)
     """Every arm once, in the order of the groups."""
     places: Mapping[Arm, int] = field(init=False, repr=False, compare=False)
