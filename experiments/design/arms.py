@@ -99,7 +99,7 @@ class Comparison:
     """Request type whose times are compared, or ``all``."""
     family: str = "further"
     """Name of the comparison's family. All comparisons of a family share one correction for multiple tests. A sweep
-    ends at the first look at which every comparison of the family ``headline`` is decided."""
+    ends at a look once the family ``headline`` is decided."""
 
     def __post_init__(self) -> None:
         differ = self.above.setting.unlike(self.below.setting)

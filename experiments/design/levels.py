@@ -53,7 +53,7 @@ def parsed_mix(text: str) -> dict[str, float]:
 
 
 def one_of(*names: str) -> Kind:
-    """Kind of levels that are names from a list, such as ``mutex`` and ``per-stock``. Other texts are refused."""
+    """Kind of levels that are names from a list, such as ``mutex`` and ``per-stock``."""
 
     def parse(text: str) -> Level:
         if text not in names:

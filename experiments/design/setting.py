@@ -21,7 +21,7 @@ Words:
   level    a value of a factor, such as grpc
   arm      a server under a load, with a level of every factor
   block    a start of all servers, and then measurements of every arm; an interval is over blocks"""
-"""Explanations of terms, one line for each term. Commands that use these terms show the lines in their help."""
+"""Explanations of terms, one line for each term, for the help of commands."""
 
 
 @dataclass(frozen=True, slots=True)

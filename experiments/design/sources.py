@@ -1,5 +1,4 @@
-"""Sources of an arm: the files of this project that the arm's server, client and peer run. The setting of the arm
-determines the files.
+"""Sources of an arm: the files of this project that the arm's server, client and peer run.
 
 An arm's fingerprint joins the digests of its sources (``results/fingerprint.py``). A **row** of the table ``SOURCES``
 has a pattern of files, and selects the arms that run these files. A file belongs to the first row whose pattern

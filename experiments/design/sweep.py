@@ -44,7 +44,7 @@ class Slices:
     of slow arms are longer (``slots.py``)."""
 
     counted_s: float = 0.02
-    """Smallest length of the counted part. Only requests that are sent in this part count."""
+    """Smallest length of the counted part."""
     lead_s: float = 0.003
     """Smallest length of the part before the counted part, in which the load settles."""
     reserve_s: float = 0.006
