@@ -75,16 +75,16 @@ UNEQUAL = (
     "{running} runs already and keeps its cores; {started} is started on one core. "
     "Give both by address, or both by command, for equal conditions."
 )
-"""Hint for the case that one server runs already and the other server is started."""
+"""Hint for the case that one server runs already, and ``compare`` starts the other server."""
 
 UNREAD = "{side}'s processor time cannot be read: {why}."
-"""Hint for a server that runs already and whose processor time cannot be read, with the reason."""
+"""Hint that the processor time of a running server cannot be read, with the reason."""
 
 ONE_AT_A_TIME = (
     "One connection sends one request at a time, so one thread answers all: {what} can hardly differ. "
     "Give --connections 8, or more connections than threads, to see a difference."
 )
-"""Hint for a load with one connection, if A and B may differ only in their thread pools: one connection keeps only one
+"""Hint for a load with one connection, if A and B may differ only in their thread pools. One connection keeps only one
 thread busy."""
 
 ON_DISK = (
@@ -152,7 +152,8 @@ def add_options(parser: Parser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Compares the two servers. Returns the exit code. Blocks. Raises UsageError, ProgramFailed, a Fault."""
+    """Compares the two servers, and blocks until the comparison has ended. Returns the exit code. Raises UsageError,
+    ProgramFailed, a Fault."""
     limit = None if options.fail_if is None else parsed_limit(options.fail_if)
     check_writable("--json", options.json)
     load: dict[str, Level] = {"client": DEFAULT_LOAD}
@@ -178,8 +179,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def hints(sides: Sequence[Setting]) -> Iterator[str]:
-    """Lines before the first block. The first line names the servers that are started. Further lines warn of unequal
-    conditions, and of a load under which A and B can hardly differ."""
+    """Lines that are printed before the first block. The first line names the servers that are started. Further lines
+    warn of unequal conditions, and of a load under which A and B can hardly differ."""
     started = [name for name, each in zip("AB", sides, strict=True) if not is_running(each)]
     yield BEGINS.format(started="both servers" if len(started) == 2 else started[0]) if started else RUNNING
     if len(started) == 1:
@@ -266,10 +267,10 @@ def _credentials(options: argparse.Namespace, sides: Sequence[Setting]) -> Clien
 
 
 def _asked(of: Setting, options: argparse.Namespace) -> RequestType:
-    """Request type of ``--call``, which has the full name of the method and the payload. Raises UsageError.
+    """Request type for ``--call``: the full name of the method, and the payload. Raises UsageError.
 
-    The method is described by the file of ``--proto``, or by the server's reflection. For reflection, a server that
-    does not run yet is started, and is then stopped again.
+    The file of ``--proto`` describes the method. Without this file, the server describes the method by reflection. A
+    server that does not run yet is started for the reflection, and is then stopped.
     """
     if options.mix is not None:
         raise UsageError("--call", options.call, "no --mix beside it")

@@ -1,9 +1,9 @@
-"""Load of both sides: a check that both servers can take the load, and a first measurement of response times.
+"""Load of both sides: a check that the chosen client can send the load, and a first measurement of response times.
 
 A side is A or B. Both sides always get equal loads. ``lean`` and ``library`` are kinds of our own client. All other
 clients are load programs. Load programs are for servers that are so fast that our client would be the limit. A load
-program repeats one request in a closed loop, on persistent connections. A load that the load program cannot send is
-refused, with a message that names the option.
+program repeats one request in a closed loop, on persistent connections. If a load program cannot send a load, the load
+is refused with a message that names the option.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ from stock_service.rpc.errors import Unavailable, UsageError
 from stock_service.trading.model import Status
 
 _PLAIN = ("clients", "connection", "choice", "updater", "rate_hz", "deadline_ms")
-"""Factors of the load that must be at their defaults if a load program sends the load."""
+"""Factors of the load that must be at their defaults if a load program sends the load. ``check`` has two exceptions."""
 
 ROUTED = tuple(each.name for each in request_types(0) if not each.path.startswith("/"))
 """Names of the requests that are sent to routes of HTTP/1.1, in JSON."""
@@ -38,8 +38,8 @@ NAMED = "Requests name the stocks of --catalog: give the catalog that the server
 """Advice for a server that does not know a stock."""
 
 LOOK_S, LOOK_S_MAX = 0.2, 3.0
-"""Durations of the first measurement, in seconds. If no reply comes within ``LOOK_S``, the measurement is repeated with
-``LOOK_S_MAX``."""
+"""Durations of the first measurement, in seconds. If no valid reply comes within ``LOOK_S``, the measurement is
+repeated with ``LOOK_S_MAX``."""
 
 
 def option(factor: str) -> str:
@@ -79,7 +79,7 @@ def check(a: Setting, b: Setting) -> None:
 
 
 def _check_default(of: Setting, name: str, more: str) -> None:
-    """Raises UsageError for a factor that is not at its default. ``more``: words on other levels."""
+    """Raises UsageError for a factor that is not at its default. ``more``: words on other levels, for the error."""
     if of[name] != FACTORS[name].default:
         usual = shown(FACTORS[name].default_among({}))
         raise UsageError(option(name), of.text(name), f"{usual} with --load {of.text('client')}{more}")
@@ -100,10 +100,10 @@ def _check_mix(of: Setting) -> None:
 def mean_response_s(sides: Sequence[Setting], on: Bench, said: TextIO) -> float:
     """Mean response time of the slower side in a closed loop, in seconds; 0 if no server is measured.
 
-    In an open loop no server is measured. In a closed loop, servers that are not ours are measured; if a load program
-    sends the load, every server is measured. Our own client loads the measured servers, and checks every reply. If a
+    In an open loop no server is measured. In a closed loop, a server is measured if the server is not ours, or if a
+    load program sends the load. Our own client sends requests to the measured servers, and checks every reply. If a
     server answers that it does not know a stock, a line on ``said`` names the server. Blocks for some 0.5 s for each
-    server. Raises ProgramFailed or a Fault if a server does not answer.
+    measured server. Raises ProgramFailed or a Fault if a server does not answer.
     """
     asked = (
         each

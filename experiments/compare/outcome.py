@@ -52,12 +52,12 @@ NOT_RECORDED: Mapping[str, Mapping[int, str]] = {
         7: "its processor time",
     },
 }
-"""For each load program, the gates that cannot check its load: by the gate's number, the value that the program does
-not record."""
+"""For each load program, the gates that cannot check the program's load. A gate's number is mapped to the value that
+the program does not record."""
 
 LOST_SAID = 0.02
-"""Limit on a side's share of lost slices. If a share is larger, a line below the table states the shares of both sides.
-"""
+"""Limit on a side's share of lost slices. If a side has a larger share, a line below the table states the shares of
+both sides."""
 
 BEYOND_EXIT, UNDECIDED_EXIT = 4, 5
 """Exit codes of ``--fail-if``. ``BEYOND_EXIT``: the whole interval is beyond the limit. ``UNDECIDED_EXIT``: the limit
@@ -66,7 +66,7 @@ lies inside the interval, or there is no verdict."""
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """Limit of ``--fail-if``: B must not be slower, or not faster, than A by more than a share.
+    """Limit of ``--fail-if``: the largest share by which B may be slower than A, or by which B may be faster than A.
 
     ``ratio``: the limit as a ratio B ÷ A.
     """
@@ -79,7 +79,7 @@ class Limit:
         return at.low > self.ratio if self.ratio > 1 else at.high < self.ratio
 
     def is_inside(self, at: Estimate) -> bool:
-        """True if the limit lies inside the interval, so that the comparison cannot show if B keeps the limit."""
+        """True if the limit lies inside the interval. The comparison then does not show if B keeps the limit."""
         return at.low <= self.ratio <= at.high
 
 
@@ -91,16 +91,16 @@ class Side:
     mean_us: float | None
     p50_us: float | None
     p99_us: float | None
-    """99th percentile of response times. None if there are too few requests for this percentile. Also ``p50_us`` is
-    None if there are too few requests."""
+    """99th percentile of response times. None if there are too few requests for this percentile. ``p50_us`` is None if
+    there are too few requests for a median."""
     server_cpu_us: float | None
     """Processor time of the server for each request; None if unknown."""
     p99_needs: int | None
-    """Number of requests that a 99th percentile needs. None if this side has enough requests."""
+    """Number of requests that a 99th percentile needs. None if this side has enough requests, or no request."""
     requests: int
     errors: int
     lost_share: float
-    """Share of the slices that were lost because of a long pause. No pair has a lost slice."""
+    """Share of this side's slices that were lost because of long pauses. No pair contains a lost slice."""
     load_limited: bool | None
     """True if the load was at its limit, so that client and server together determine the latency. None if the load's
     processor time is not recorded."""
@@ -116,9 +116,9 @@ class Outcome:
     b: Side
     blocks: int
     seed: int
-    """Seed that drew cores, requests, and the order of starts and slices."""
+    """Seed of the random choices: the cores, the requests, and the order of starts and slices."""
     left_out: tuple[str, ...]
-    """Sentences on the blocks that are left out of all numbers, each with the reason."""
+    """A sentence, with the reason, for each block that is left out of all numbers."""
     rounds: str
     """Sentence on the rounds that are left out of all numbers because other processes took the cores."""
     not_checked: tuple[str, ...]
@@ -128,11 +128,11 @@ class Outcome:
     low: float | None
     high: float | None
     whole_ratio: float | None
-    """Ratio of untrimmed means. ``whole_low`` and ``whole_high`` are the ends of its interval."""
+    """Ratio of the means without trimming. ``whole_low`` and ``whole_high`` are the ends of this ratio's interval."""
     whole_low: float | None
     whole_high: float | None
     verdict: str | None
-    """Verdict in words; None if the comparison did not end at a declared look, or if the load was the limit."""
+    """Verdict in words. None if the comparison did not end at a declared look, or if the load was the limit."""
     blocks_needed: int | None
     """Total number of blocks with which the comparison would be decided with 80 % power. None unless the verdict is
     INCONCLUSIVE."""
@@ -231,8 +231,8 @@ def table(of: Outcome) -> Iterator[str]:
 
 
 def undecided(judgement: Judgement, limit: Limit | None) -> str:
-    """Sentence on the number of blocks with which a limit would be decided. Empty if the limit is already decided, and
-    without a verdict."""
+    """Sentence that states with how many blocks the limit would be decided. Empty if no limit is given, if the limit is
+    decided, or if there is no verdict."""
     judged = judgement.judged.get(COMPARED)
     if limit is None or judged is None or not judged.rulings or judged.refusals or not limit.is_inside(judged.typical):
         return ""
@@ -290,8 +290,8 @@ def _served(of: Setting) -> str:
 
 
 def _load(of: Setting) -> str:
-    """Words for a load: the client, then the factors that are not at their defaults. With ``--call`` the method's name
-    takes the place of the mix."""
+    """Words for a load: the client, then the factors that are not at their defaults. With ``--call`` the words name the
+    method instead of the mix."""
     own = dict(of.of("load"))
     called = "/" in of.text("mix")
     words = (
@@ -308,7 +308,7 @@ def _comparison(judgement: Judgement) -> Comparison:
 
 
 def _left_out(judgement: Judgement) -> list[str]:
-    """Sentences, one for each block that is left out of all numbers, with the reason."""
+    """A sentence, with the reason, for each block that is left out of all numbers."""
     judged, comparison = judgement.judged.get(COMPARED), _comparison(judgement)
     found = []
     for block in judgement.blocks:

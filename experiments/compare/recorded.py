@@ -1,9 +1,9 @@
 """``python -m experiments.compare.recorded --picture FILE A B …``: runs ``compare`` in a terminal, and keeps the screen
 as text and as a picture.
 
-``compare`` rewrites one line while it measures. The text first has this line as it was at the end of the second block,
-and as it was at the end of the last block. Then follows the final output. The text is printed on standard output. The
-picture of the text is written into FILE, and is shown in ``README.md``.
+``compare`` rewrites one line while it measures. The text begins with two states of this line: at the end of the second
+block, and at the end of the last block. The final output follows. The text is printed on standard output. The picture
+of the text is written into FILE, and is shown in ``README.md``.
 """
 
 import os
@@ -24,10 +24,10 @@ from stock_service.rpc.process.command_line import Parser
 from stock_service.rpc.process.lifeline import tied
 
 COLUMNS = 118
-"""Columns of the terminal: the length of the longest rewritten line."""
+"""Number of columns of the terminal: the length of the longest rewritten line."""
 
 REWRITTEN = "\r\x1b[K"
-"""Characters before each version of the line that ``Progress`` rewrites."""
+"""Characters that ``Progress`` writes before each version of its line."""
 
 _BLOCK = re.compile(r"block (\d+) of")
 

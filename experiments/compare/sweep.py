@@ -1,11 +1,12 @@
 """Sweep of ``compare``: the pair of A and B, and one A/A pair for each transport.
 
-Every round measures the pair of A and B once. If both sides have the same transport, the ratio may be near 1, and every
-round measures the pair twice. An A/A pair has two server processes with one setting, under equal loads. For a server
-that is given by its address, the A/A pair has two equal loads on one process.
+Every round measures the pair of A and B once if the transports differ. If both sides have the same transport, the ratio
+may be near 1, and every round measures the pair twice. An A/A pair has two server processes with the same setting,
+under equal loads. For a server that is given by its address, the A/A pair has two equal loads on one process.
 
 Both sides are measured in slices of 20 ms, or in windows. Windows are used if the load of a side needs windows, or if a
-side takes 5 ms or more to answer. A window lasts twenty mean response times, from half a second to three seconds.
+side takes 5 ms or more to answer. A window lasts twenty mean response times, but at least half a second and at most
+three seconds.
 """
 
 import re
@@ -31,8 +32,8 @@ ROUNDS, WINDOW_ROUNDS = 30, 4
 """Numbers of rounds in a block: ``ROUNDS`` in slices, ``WINDOW_ROUNDS`` in windows."""
 
 WINDOW_RESPONSES, WINDOW_S_MAX = 20, 3.0
-"""Limits of a window's length. ``WINDOW_RESPONSES``: smallest number of mean response times. ``WINDOW_S_MAX``: largest
-number of seconds, even for fewer response times."""
+"""Limits of a window's length: at least ``WINDOW_RESPONSES`` mean response times, but at most ``WINDOW_S_MAX`` seconds.
+"""
 
 LOOKS = (10, 14, 20)
 """Declared looks: numbers of blocks after which the sweep is judged."""
@@ -41,8 +42,9 @@ LOOKS = (10, 14, 20)
 def side(words: str, transport: str, load: dict[str, Level]) -> Setting:
     """Parses the words of one side. ``load``: the load of both sides.
 
-    Words that begin with a transport or with FACTOR=LEVEL are a setting. HOST:PORT is a server that runs. Other words
-    are a command. ``transport``: the transport of a command or a running server. Raises UsageError.
+    Words that begin with a transport or with FACTOR=LEVEL are a setting. HOST:PORT is a server that runs already. All
+    other words are a command. ``transport``: the transport of a command or of a server that runs already. Raises
+    UsageError.
     """
     first = words.split()[0] if words.split() else ""
     if first in PROTOCOLS or re.fullmatch(r"[a-z_]+=\S*", first):
@@ -62,11 +64,11 @@ def is_running(of: Setting) -> bool:
 def sweep(
     a: Setting, b: Setting, looks: tuple[int, ...], seed: int, limit: float | None = None, response_s: float = 0.0
 ) -> Sweep:
-    """Plan of the sweep that compares two sides. While ``limit`` lies inside the interval, the sweep does not end
-    before its last look.
+    """Plan of the sweep that compares two sides. If ``limit``, a ratio B ÷ A, is given, the sweep ends before its last
+    look only if ``limit`` lies outside the interval.
 
     ``response_s``: mean response time of the slower side in seconds, or 0 if no side was measured. Raises UsageError if
-    both sides are one process, and for a number of blocks that cannot decide both A/A pairs.
+    both sides are one process, and if the blocks are too few to decide both A/A pairs.
     """
     if looks[0] == BLOCKS_MIN and a["transport"] != b["transport"]:  # two A/A pairs need one block more
         allowed = f"1 to {BLOCKS_MIN - 1} without a verdict, or {BLOCKS_MIN + 1} to {BLOCKS_MAX}, for two transports"

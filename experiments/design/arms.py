@@ -3,8 +3,8 @@
 - An **arm** is a server under a load.
 - A **group** has one to six arms. In a round, the arms of a group are measured one directly after another.
 - A **comparison** is the ratio of two arms of one group. The comparison names the factors in which its arms differ. If
-  the arms differ in a further factor, ``Comparison`` raises ValueError. Otherwise the joint effect of two factors would
-  be ascribed to one factor.
+  the arms differ in a further factor, ``Comparison`` raises ValueError. Without this check, the joint effect of two
+  factors could be ascribed to one factor.
 - An **A/A pair** is a comparison of two server processes with the same setting. The true ratio of an A/A pair is 1.
 """
 
@@ -22,9 +22,9 @@ Kind = Literal["ratio", "growth", "per client", "same"]
 """Kinds of comparisons. Every kind is a ratio ``above`` ÷ ``below``.
 
 - ``ratio``: tested against 1.
-- ``growth``: the time with more clients ÷ the time with fewer clients. This ratio is tested against 1, and against the
-  ratio of the numbers of clients.
-- ``per client``: the same ratio as ``growth``, but tested only against the ratio of the numbers of clients.
+- ``growth``: the time with more connections ÷ the time with fewer connections. This ratio is tested against 1, and
+  against the ratio of the numbers of connections.
+- ``per client``: the same ratio as ``growth``, but tested only against the ratio of the numbers of connections.
 - ``same``: the ratio of an A/A pair, whose true value is 1.
 """
 
@@ -39,16 +39,15 @@ copy numbers."""
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """A server under a load. ``copy`` is the number of the server process among processes with equal settings, from
-    0."""
+    """A server under a load. Server processes with equal settings are numbered from 0, and ``copy`` is this number."""
 
     setting: Setting
     copy: int = 0
 
     @property
     def name(self) -> str:
-        """Name that no other arm of the sweep has: the text of the setting. Copy 1 of a server adds ``(again)`` to the
-        text, and each later copy N adds ``(N)``."""
+        """Name that no other arm of the sweep has. For copy 0 of a server, the name is the text of the setting. Copy 1
+        adds ``(again)`` to the text, and each later copy N adds ``(N)``."""
         return f"{self.setting} (again)" if self.copy == 1 else f"{self.setting}" + f" ({self.copy})" * bool(self.copy)
 
     @property
@@ -66,7 +65,7 @@ class Arm:
 class Group:
     """Arms that are measured together, directly one after another.
 
-    The group is measured in every ``every``-th round, and ``times`` times in such a round.
+    The group is measured only in rounds whose number is a multiple of ``every``, and ``times`` times in such a round.
 
     Raises ValueError unless the group has 1 to 6 different arms, and ``times`` and ``every`` are 1 or more.
     """
@@ -84,7 +83,8 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The ratio ``above`` ÷ ``below``. Raises ValueError unless the arms differ in exactly the factors ``differ``."""
+    """The ratio ``above`` ÷ ``below``. Raises ValueError if the arms differ in other factors than ``differ``, or if
+    they do not fit ``kind``."""
 
     name: str
     title: str
@@ -99,7 +99,7 @@ class Comparison:
     """Request type whose times are compared, or ``all``."""
     family: str = "further"
     """Name of the comparison's family. All comparisons of a family share one correction for multiple tests. A sweep
-    ends once every comparison of the family ``headline`` is decided."""
+    ends at a look once the family ``headline`` is decided."""
 
     def __post_init__(self) -> None:
         differ = self.above.setting.unlike(self.below.setting)
@@ -112,7 +112,7 @@ class Comparison:
 
     @property
     def clients_ratio(self) -> float:
-        """Ratio of the numbers of connections: ``above`` ÷ ``below``."""
+        """Number of connections of ``above`` ÷ number of connections of ``below``."""
         return self.above.connections / self.below.connections
 
     @property
@@ -123,7 +123,7 @@ class Comparison:
 
 
 def twins(setting: Setting, family: str) -> tuple[Comparison, Arm, Arm]:
-    """An A/A pair of a setting: the comparison, and its two arms, which have copy 0 and copy 1 of the server."""
+    """An A/A pair of a setting: the comparison, and its two arms. The arms have copy 0 and copy 1 of the server."""
     first, again = Arm(setting), Arm(setting, 1)
     comparison = Comparison(f"same {setting}", f"A/A: {setting}", again, first, (), "same", family=family)
     return comparison, first, again
@@ -134,9 +134,9 @@ def equally_loaded(groups: Iterable[Group], comparisons: Iterable[Comparison]) -
 
     Two processes of one setting are equal only under equal loads, since each load changes the server's state. An
     executor keeps the threads that it has started, and all loads of a server use the same memory, caches and
-    connections. In 11 runs of the stock study, a second server with fewer loads had 0.5 % shorter response times. So
-    each load that only the first server has becomes an arm of the second server, in the same group. If this group would
-    then have more than six arms, the new arms form a new group.
+    connections. In 11 runs of the stock study, a second server with fewer loads had 0.5 % shorter response times than
+    the first server. So each load that only the first server has is added as an arm of the second server, in the same
+    group. If the group would then have more than six arms, the new arms form a new group.
     """
     found = list(groups)
     for pair in (each for each in comparisons if each.kind == "same"):

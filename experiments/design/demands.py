@@ -1,5 +1,5 @@
-"""Service demands of one request on one worker: the mean time that the request uses each resource, and the variation of
-these times."""
+"""Service demands of one request on one worker: the mean time for which the request uses each resource, and the
+variation of these times."""
 
 import math
 from dataclasses import astuple, dataclass, replace
@@ -11,17 +11,17 @@ from stock_service.rpc.errors import UsageError
 class Demands:
     """Mean seconds for which one request uses each resource of a worker. Each demand is 0 or more.
 
-    Raises UsageError for a negative demand, and for a request that uses no resource of a worker.
+    Raises UsageError for a demand that is negative or not finite, and for a request that uses no resource of a worker.
     """
 
     gil_s: float
     """Processor time with the GIL held, in the transport and in the service."""
     free_s: float
-    """Processor time with the GIL released: hashing, compressing, the kernel's work for a call."""
+    """Processor time with the GIL released, such as for hashing, compressing, or the kernel's work in a call."""
     wait_s: float
-    """Time for which the worker waits for a disk, a database or another server, and does not use the processor."""
+    """Time for which the worker waits for a disk, a database or another server. The worker then uses no processor."""
     overhead_s: float
-    """Part of the response time outside the worker: in the client, on the wire, and for waking threads."""
+    """Time that the request spends outside the worker: in the client, on the wire, and for waking threads."""
     variation: float = 0.5
     """Coefficient of variation of the processor time: 0 for a constant time, 1 for an exponential distribution."""
     wait_variation: float = 0.0
@@ -40,7 +40,7 @@ class Demands:
 
     @property
     def without_gil(self) -> "Demands":
-        """Demands on an equally fast interpreter without a GIL, on which all computing needs only a core."""
+        """Demands on an equally fast interpreter without a GIL: all processor time is in ``free_s``."""
         return replace(self, gil_s=0.0, free_s=self.processor_s)
 
     @property
@@ -50,5 +50,5 @@ class Demands:
 
     @property
     def response_s(self) -> float:
-        """Response time for a single client, whose requests never queue."""
+        """Response time if a single client sends one request at a time, so that no request queues."""
         return self.service_s + self.overhead_s

@@ -1,10 +1,11 @@
-"""Factors: the quantities that an experiment may vary. Each factor is one entry in ``FACTORS``.
+"""Factors: the quantities that an experiment may vary.
 
 An **arm** is a server under a load. A **level** is a value of a factor: a text, a number, True, False or None. A factor
 changes either the options of a server's command, or the fields of the load plan. A new factor needs only one entry in
-the table. The factor then has a column in the results, and can be a word of a setting, as in ``compare``. The name of
-an arm has the factor if the arm's level is not the default. Older recordings are read with the factor's default. The
-table does not say which levels can be combined. Servers and load plans refuse combinations that they do not support.
+the table ``FACTORS``. The factor then has a column in the results, and can be a word of a setting, as in ``compare``.
+An arm's name contains the factor if the arm's level is not the default. Recordings that are older than the factor are
+read with its default. The table does not say which levels can be combined. Servers and load plans refuse combinations
+that they do not support.
 """
 
 import shlex
@@ -45,7 +46,7 @@ LOAD_PROGRAMS: Mapping[str, tuple[str, ...]] = {
     "h2load": _GRPC,
     GRPC_GO: _GRPC,
 }
-"""Load programs other than our own client, and the transports of each load program."""
+"""Load programs other than our own client. Each program has the transports on which it can send."""
 
 SAME = "same"
 """Level of the factor ``headers`` at which all calls of an arm have equal headers."""
@@ -64,26 +65,25 @@ PROTOCOLS = tuple(dict.fromkeys((*TRANSPORTS, *PEER_TRANSPORTS)))
 """Transports of our servers, then further transports of peers. A peer is a server of another language or project."""
 
 PROCESSES_MAX = 16
-"""Largest number of processes of a measured server. On a machine with few cores, the start of more processes takes too
-long."""
+"""Largest number of processes of a measured server. On a machine with few cores, more processes take too long to start.
+"""
 
 OWN_EXECUTOR = "own"
-"""Level of the executor for a server that is not ours."""
+"""Level of the factor ``executor`` for a server that is not ours."""
 
 EXECUTOR_NAMES: Mapping[str, str] = {"leader-followers": "leader/followers", "thread-per-task": "thread for each task"}
-"""Names of executors for readers, by level. An executor that is missing here is named by its level, without hyphens."""
+"""Names of executors for readers, by level. If an executor is missing here, its name is its level without hyphens."""
 
 APART, FREE, AUTO = "apart", "free", "auto"
 """Levels of the factor ``placement``. ``apart``: server and load have one core each. ``free``: server and load may use
 every core. ``auto``: the server chooses a core."""
 
 SLICED_MS_MAX = 5.0
-"""Limit for each kind of work in a request, such as waiting, in milliseconds. Arms below the limit are measured in
-slices of 20 ms, other arms in windows of half a second."""
+"""Limit in milliseconds for each kind of work in a request, such as waiting. An arm that reaches the limit is measured
+in windows of half a second, instead of slices of 20 ms."""
 
 SLICED_LEN_MAX = 2000
-"""Largest length of an array to sort in a request that can be measured in slices. Our sorts take 5 ms for this length.
-"""
+"""Largest length of an array to sort, if the arm is measured in slices. Our sorts take 5 ms for this length."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +92,11 @@ class Factor:
 
     name: str
     of: Literal["server", "load"]
-    """Side that the factor changes. For each level of a factor of the server, a server process of its own is
-    started."""
+    """Side that the factor changes. If the side is the server, each level needs its own server process."""
     kind: Kind
     default: Level | Callable[[Levels], Level]
-    """Level of the factor if no level is given. The default is a fixed level, or a function of the levels of earlier
-    factors in the table."""
+    """Level of the factor if no level is given. The default is a fixed level, or a function of the levels of the
+    factors before this factor in the table."""
     help: str
     options: Callable[[Level], Sequence[str]] = field(default=lambda _: ())
     """Function from a level to options of the server's command. The default level needs no options."""
@@ -106,13 +105,13 @@ class Factor:
     wire: bool = False
     """True if the factor can change the bytes of a request on the wire."""
     windows: Callable[[Level], bool] = field(default=lambda _: False)
-    """Function from a level to True if arms at this level must be measured in windows instead of slices."""
+    """Function that returns True for a level if arms at this level must be measured in windows instead of slices."""
     fault: Callable[[Levels, Watched], str | None] = field(default=lambda *_: None)
-    """Function that compares an arm's levels with the observations of a block. The function gives a fault in words if
-    the observations contradict the level of this factor, and otherwise None."""
+    """Function that compares an arm's levels with the observations of a block. If the observations contradict the level
+    of this factor, the function returns a fault in words, and otherwise None."""
 
     def read(self, text: str, option: str | None = None) -> Level:
-        """Parses a level's text. Raises UsageError, which names ``option``, or the factor if ``option`` is None."""
+        """Parses a level's text. Raises UsageError. The error names ``option``, or the factor if ``option`` is None."""
         try:
             return self.kind.parse(text)
         except ValueError as error:
@@ -178,8 +177,8 @@ def _own_dispatch(levels: Levels) -> Level:
 
 
 def _own_size(levels: Levels) -> Level:
-    """Default size of a message, in bytes. A peer that echoes messages has the default size of the peer's client. Every
-    other server has None, and each request type then has its own size."""
+    """Default size of a message, in bytes. For a peer that echoes messages: the default of the peer's client. For every
+    other server: None, and each request type has its own size."""
     return 10_000 if levels["service"] == "echo" and levels["transport"] not in TRANSPORTS else None
 
 
@@ -381,4 +380,4 @@ FACTORS: Mapping[str, Factor] = {
         ),
     )
 }
-"""All factors, by name. Names of arms, and columns of tables, have the factors in this order."""
+"""All factors, by name. Names of arms, and columns of tables, list the factors in this order."""

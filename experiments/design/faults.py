@@ -1,7 +1,4 @@
-"""Faults: observations in a block that contradict a factor's level. Gate 3 of the judgement checks every factor.
-
-An arm is a server under a load. A level is a value of a factor, such as ``grpc`` of the factor ``transport``.
-"""
+"""Faults: observations in a block that contradict a factor's level. Gate 3 of the judgement checks every factor."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,24 +10,26 @@ from experiments.services import OURS
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """Observations of an arm and its server in a block. Faults are found from these observations."""
+    """Observations of an arm and its server in a block."""
 
     threads: int | None
-    """Number of threads of the server's processes after the last slice. None for a server that ran already."""
+    """Number of threads of all processes of the server together, after the last slice. None for a server that ran
+    already."""
     processes: int | None
-    """Number of processes of the server, including the parent of several processes. None for a server that ran already,
-    or in an older recording."""
+    """Number of processes of the server. A parent of several processes is counted too. None for a server that ran
+    already, or in an older recording."""
     connections: int | None
     """Number of open connections of the server after the last slice. None for a server that ran already, or if
     connections are closed after each window."""
     updates: int
-    """Number of the price updater's updates that the server answered."""
+    """Number of updates that the price updater sent and the server answered."""
     at_work: int | None = None
     """Number of threads of the server's executor that have run requests. None if unknown."""
 
 
 def few_threads(levels: Levels, seen: Watched) -> str | None:
-    """A fault in words if a server of ours has a fixed pool with fewer threads than declared. Otherwise None."""
+    """A fault in words if one of our servers has a fixed pool, and has fewer threads than the arm declares. Otherwise
+    None."""
     if (
         levels["service"] not in OURS
         or levels["language"] != PYTHON
@@ -57,7 +56,8 @@ def one_thread(levels: Levels, seen: Watched) -> str | None:
 
 
 def other_processes(levels: Levels, seen: Watched) -> str | None:
-    """A fault in words if a server of ours does not have the declared number of processes. Otherwise None."""
+    """A fault in words if one of our servers does not have the number of processes that the arm declares. Otherwise
+    None."""
     if levels["service"] not in OURS or levels["language"] != PYTHON or seen.processes is None:
         return None  # another project's server chooses its number of processes
     declared = int(str(levels["processes"]))
@@ -81,10 +81,10 @@ def no_update(levels: Levels, seen: Watched) -> str | None:
 
 
 def not_told(name: str, default: Level, *programs: str) -> Callable[[Levels, Watched], str | None]:
-    """Function that checks if an arm's client has an option for the factor ``name``.
+    """Makes a function that checks if an arm's client has an option for the factor ``name``.
 
-    The clients ``programs`` and some peers' clients have the option. For any other client, a level other than
-    ``default`` is a fault, and the function returns the fault in words. Otherwise the function returns None.
+    The clients ``programs`` and some peers' clients have the option. For any other client, the function returns a fault
+    in words if the level is not ``default``. Otherwise the function returns None.
     """
 
     def fault(levels: Levels, _: Watched) -> str | None:

@@ -17,11 +17,11 @@ class Kind:
     """Kind of a factor's levels: a parser, and descriptions of the allowed levels."""
 
     parse: Callable[[str], Level]
-    """Parser of a level's text. Raises ValueError."""
+    """Function that converts a text into a level. Raises ValueError."""
     allowed: str
     """Allowed levels in words, such as ``a whole number from 1 to 64``."""
     levels: str
-    """Allowed levels in short: ``1..64``, ``mutex|per-stock``."""
+    """Allowed levels in short, such as ``1..64`` or ``mutex|per-stock``."""
 
 
 def shown(level: Level) -> str:
@@ -38,7 +38,8 @@ def shown(level: Level) -> str:
 
 
 def parsed_mix(text: str) -> dict[str, float]:
-    """Weights by request type, from a text such as ``lookup`` or ``lookup=0.5,trade=0.5``. A weight is 1 by default.
+    """Weight of each request type, from a text such as ``lookup`` or ``lookup=0.5,trade=0.5``. A type without a weight
+    gets weight 1.
 
     Raises ValueError for a type without a name, a type that occurs twice, or a weight that is not a number.
     """
@@ -52,7 +53,7 @@ def parsed_mix(text: str) -> dict[str, float]:
 
 
 def one_of(*names: str) -> Kind:
-    """Kind of levels that are names from a list, such as ``mutex`` and ``per-stock``. Other texts are refused."""
+    """Kind of levels that are names from a list, such as ``mutex`` and ``per-stock``."""
 
     def parse(text: str) -> Level:
         if text not in names:
@@ -63,13 +64,14 @@ def one_of(*names: str) -> Kind:
 
 
 def whole(low: int, high: int, none: bool = False) -> Kind:
-    """Kind of levels that are whole numbers from ``low`` to ``high``. With ``none``, the level None is also allowed."""
+    """Kind of levels that are whole numbers from ``low`` to ``high``. If ``none`` is true, the level None is also
+    allowed."""
     kind = Kind(int, f"a whole number from {low} to {high}", f"{low}..{high}")
     return _within(low, high, none, kind)
 
 
 def number(low: float, high: float, none: bool = False) -> Kind:
-    """Kind of levels that are numbers from ``low`` to ``high``. With ``none``, the level None is also allowed."""
+    """Kind of levels that are numbers from ``low`` to ``high``. If ``none`` is true, the level None is also allowed."""
     kind = Kind(float, f"a number from {low:g} to {high:g}", f"{low:,g}..{high:,.0f}".replace(",", ""))
     return _within(low, high, none, kind)
 

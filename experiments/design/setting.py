@@ -1,8 +1,8 @@
 """Settings: a level for every factor, written as a text such as ``grpc workers=8 clients=5``.
 
-``factors.py`` has the factors. The first word of a text may be a transport alone. Every other word is ``FACTOR=LEVEL``,
-quoted as in a shell. Factors without a word are at their defaults. The text of a setting has the transport and the
-factors that are not at their defaults. From this text, ``read`` gives an equal setting.
+``factors.py`` has the factors. The first word of a text may be only a transport's name. Every other word is
+``FACTOR=LEVEL``, quoted as in a shell. Factors without a word are at their defaults. The text of a setting contains the
+transport and the factors that are not at their defaults. ``read`` converts this text back into an equal setting.
 """
 
 import shlex
@@ -21,7 +21,7 @@ Words:
   level    a value of a factor, such as grpc
   arm      a server under a load, with a level of every factor
   block    a start of all servers, and then measurements of every arm; an interval is over blocks"""
-"""Terms of an experiment, one line for each term. The help of the commands that use these terms shows the lines."""
+"""Explanations of terms, one line for each term, for the help of commands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,8 @@ class Setting:
         return self._hash
 
     def __reduce__(self) -> tuple[type["Setting"], tuple[tuple[tuple[str, Level], ...]]]:
-        """Arguments for ``pickle``. The hash is left out, since it has another value in another process."""
+        """Arguments for ``pickle``. The hash is not pickled, since equal levels have different hashes in different
+        processes."""
         return Setting, (self.levels,)
 
     def __getitem__(self, factor: str) -> Level:
@@ -58,7 +59,7 @@ class Setting:
 
     @property
     def executor(self) -> str:
-        """Name of the executor, such as ``static pool``. Every text uses this name."""
+        """Name of the executor for readers, such as ``static pool``. With ``dispatch=loop``: ``event loop``."""
         level = "event loop" if self["dispatch"] == "loop" else self.text("executor")
         return EXECUTOR_NAMES.get(level, level.replace("-", " "))
 
@@ -82,7 +83,7 @@ class Setting:
 
     @lru_cache(4096)  # noqa: B019  # settings are small, and the cache keeps at most 4096
     def of(self, whose: str) -> tuple[tuple[str, Level], ...]:
-        """Levels of the factors of one side: ``server`` or ``load``."""
+        """Names and levels of the factors of one side. ``whose``: ``server`` or ``load``."""
         return tuple((name, level) for name, level in self.levels if FACTORS[name].of == whose)
 
     def __str__(self) -> str:
@@ -112,7 +113,8 @@ def _setting(said: tuple[tuple[str, Level], ...]) -> Setting:
 
 def read(text: str, base: Mapping[str, Level] | None = None) -> Setting:
     """The setting that is written as ``text``, such as ``grpc clients=5``. A factor that the text does not name has its
-    level in ``base``, or else its default. Raises UsageError for a text that names no setting."""
+    level in ``base``. A factor that ``base`` does not name either has its default. Raises UsageError for a text that is
+    not a setting."""
     levels: dict[str, Level] = dict(base or {})
     said: set[str] = set()
     try:

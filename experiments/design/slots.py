@@ -1,15 +1,15 @@
 """Random order of a block: the order in which servers start, and the times of every slice of every arm.
 
 An **arm** is a server under a load. A **slice** is a short load of one arm. The order depends only on the sweep's seed,
-the block's number and the number of the attempt. So the order can be computed again. A round has all groups that are
-due, in random order. The arms of a group follow one another, in random order. All times are offsets from the block's
-start. All client processes read one clock, so that they change to the next arm together, without messages to one
-another.
+the block's number and the number of the attempt. So the order can be computed again. A round measures all groups that
+are due, in random order. The arms of a group follow one another, in random order. All times are offsets from the
+block's start. All client processes read the same clock. So they change to the next arm together, without messages to
+one another.
 
-A slice has three parts. First, in the lead, the load becomes steady. Second, requests that are sent in the counted part
-count. Third, late replies arrive in the reserve. For a slow arm each part has a least length, in mean response times of
-the arm: 3 for the lead, 20 for the counted part, 6 for the reserve. But this rule lengthens no counted part beyond
-``COUNTED_S_MAX``.
+A slice has three parts. In the first part, the lead, the load becomes steady. Only requests that are sent in the second
+part, the counted part, count. Late replies arrive in the third part, the reserve. For a slow arm each part has a least
+length, in mean response times of the arm: 3 for the lead, 20 for the counted part, 6 for the reserve. This rule makes a
+counted part at most ``COUNTED_S_MAX`` long.
 """
 
 import random
@@ -27,8 +27,8 @@ _WARM_UP_NS = 60_000_000
 """Length of each arm's warm-up before the first slice, in nanoseconds."""
 
 COUNTED_S_MAX = 0.25
-"""Largest length of the counted part of a slow arm's slice, in seconds. An arm that needs longer should be measured in
-windows."""
+"""Largest length of the counted part of a slow arm's slice, in seconds. An arm that needs a longer counted part should
+be measured in windows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +39,15 @@ class Slot:
     round: int
     """Number of the round, from 0."""
     appearance: int
-    """Number of the group's appearance in the block. Two slices of one appearance can be a pair."""
+    """Number of the group's measurement, counted over all groups of the block, from 0. Two slices with the same number
+    can be a pair."""
     turn: Turn
 
 
 def order(sweep: Sweep, seed: str) -> Iterator[tuple[int, int, int]]:
-    """Slices or windows of a block, in the order that is drawn from ``seed``. Each slice or window is given as three
-    numbers: its round, the appearance of its group in the block, and the index of its arm in ``Sweep.arms``."""
+    """Slices or windows of a block, in the order that is drawn from ``seed``. Three numbers describe each slice or
+    window: the round, the number of the group's measurement (``Slot.appearance``), and the index of the arm in
+    ``Sweep.arms``."""
     rng, appearance = random.Random(seed), 0
     for number in range(sweep.rounds):
         due = [group for group in sweep.groups if number % group.every == 0 for _ in range(group.times)]
@@ -85,8 +87,8 @@ def draw(sweep: Sweep, slices: Slices, response_s: Sequence[float], seed: str) -
 
 
 def warm_up(sweep: Sweep) -> tuple[Slot, ...]:
-    """Slices before the first round, one slice of each arm. Such a slice warms up the arm's server, and measures the
-    arm's mean response time. This time determines the length of the arm's later slices."""
+    """Slices before the first round, one slice of each arm. The slice warms up the arm's server, and measures the arm's
+    mean response time. This mean time determines the length of the arm's later slices."""
     moments = range(0, _WARM_UP_NS * len(sweep.arms), _WARM_UP_NS)
     return tuple(
         Slot(

@@ -1,10 +1,10 @@
-"""Sources of an arm: the files of this project that the arm's server, client and peer run, by the arm's setting.
+"""Sources of an arm: the files of this project that the arm's server, client and peer run.
 
-An arm is a server under a load. An arm's fingerprint joins the digests of its sources (``results/fingerprint.py``). A
-**row** of the table ``SOURCES`` has a pattern of files, and selects the arms that run these files. A file belongs to
-the first row whose pattern matches. So a new file counts for the arms that run its folder, and a change in one
-transport's files changes no fingerprint of arms on other transports. The table ``VERSIONS`` has the programs of other
-projects. Code that measures or judges is in no row.
+An arm's fingerprint joins the digests of its sources (``results/fingerprint.py``). A **row** of the table ``SOURCES``
+has a pattern of files, and selects the arms that run these files. A file belongs to the first row whose pattern
+matches. So a new file counts for the arms that run the other files of its folder. A change in one transport's files
+changes no fingerprint of arms on other transports. The table ``VERSIONS`` names the programs of other projects. Code
+that measures or judges is in no row.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ from experiments.services import NULL, OURS, PLAIN, STOCK
 from stock_service.rpc.transports import TRANSPORTS
 
 When = Callable[[Levels], bool]
-"""Function that is true for the levels of an arm that runs a row's files."""
+"""Function of an arm's levels that returns True if the arm runs a row's files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +39,8 @@ class Source:
 
 
 def _at(**levels: object) -> When:
-    """Selects the arms whose level is the given level, for every named factor. A tuple of levels allows each of its
-    levels."""
+    """Selects the arms that have the given level of every named factor. If a tuple is given, an arm may have any level
+    of the tuple."""
     wanted = {name: each if isinstance(each, tuple) else (each,) for name, each in levels.items()}
     return lambda arm: all(arm[name] in each for name, each in wanted.items())
 
@@ -95,7 +95,8 @@ def _run_by(executor: str) -> Source:
 
 
 def _served(service: str, messages: str) -> tuple[Source, Source]:
-    """Two rows of a study's own service: the file of the service, and the file of the service's messages."""
+    """Two rows for a study's own service: one for the file of the service, and one for the file of the service's
+    messages."""
     server = Source(
         f"experiments/services/{service}.py", _both(_our_server, _at(service=(service, f"{service}-twice")))
     )
@@ -182,11 +183,11 @@ SOURCES: Sequence[Source] = (
     Source("experiments/peers/python/stock_server.py", _PLAIN_GRPCIO),
     Source("experiments/peers/python/free_threaded.py", _at(language=PYTHON, build="free-threaded")),
 )
-"""All rows. If the patterns of two rows match one file, the row with the more special pattern stands first, and has the
-file."""
+"""All rows. If the patterns of two rows match the same file, the first of these rows has the file. So the row with the
+more special pattern stands first."""
 
 NO_SOURCES = ("_test.go",)
-"""Endings of the names of files that match a row's pattern, but that no arm runs."""
+"""Endings of the names of files that no arm runs, although a row's pattern matches the files."""
 
 VERSIONS: Mapping[str, When] = MappingProxyType(
     {
@@ -207,7 +208,7 @@ VERSIONS: Mapping[str, When] = MappingProxyType(
         "python": _or(_ours, _at(language=PYTHON)),
     }
 )
-"""Names of other projects' programs, each with the selection of the arms that use the program."""
+"""Names of other projects' programs. Each name has a function that selects the arms that use the program."""
 
 
 def counted(setting: Setting) -> Iterator[str]:

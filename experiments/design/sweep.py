@@ -2,12 +2,13 @@
 
 An **arm** is a server under a load (``arms.py``). A **look** is a number of blocks after which the sweep is judged. The
 looks are declared before the first block. The sweep ends at the first look at which every comparison of the family
-``headline`` is decided. These comparisons answer the study's main question. Each look has the significance level
-divided by the number of looks (Bonferroni). So further looks do not raise the probability that equal arms are called
+``headline`` is decided. The comparisons of this family answer the study's main question. The sweep's significance level
+is divided by the number of looks (Bonferroni). So further looks do not raise the probability that equal arms are called
 different.
 
 A sweep with verdicts is refused if even the clearest data could not decide its comparisons at the first look. With n
-blocks, the least p of the exact sign-flip test is 2^(1 − n). Holm's correction multiplies p by the size of the family.
+blocks, the smallest p-value of the exact sign-flip test is 2^(1 − n). Holm's correction multiplies the p-value by the
+size of the family.
 """
 
 from collections import Counter
@@ -29,17 +30,18 @@ SLICED_MAX = 64
 """Largest number of connections of an arm that is measured in slices."""
 
 BLOCKS_MIN = 6
-"""Smallest number of blocks with which a test can reach p < 0.05. With 5 blocks, the least p is 2 ÷ 2^5, which is
-0.06."""
+"""Smallest number of blocks with which a test can reach p < 0.05. With 5 blocks, the smallest p-value is 2^(1 − 5),
+about 0.06."""
 
 REPEATED_SHARE = 5
-"""Number of planned blocks ÷ number of blocks that may be repeated. So a sweep of ten blocks may repeat two blocks."""
+"""Number of planned blocks ÷ number of blocks that may be repeated. With 5, a sweep of ten blocks may repeat two
+blocks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Slices:
-    """Lengths of the three parts of a slice, and of all slices of a block, in seconds. Slices of slow arms are longer
-    (``slots.py``)."""
+    """Smallest lengths of the three parts of a slice, and largest length of all slices of a block, in seconds. Slices
+    of slow arms are longer (``slots.py``)."""
 
     counted_s: float = 0.02
     """Smallest length of the counted part."""
@@ -62,11 +64,11 @@ class Windows:
     duration_s: float = 0.5
     """Length of the window, in seconds."""
     calls: int = 1000
-    """Number of calls of each client, if a peer's own client sends in a closed loop. In an open loop, the client makes
-    the calls that are due in ``duration_s``."""
+    """Number of calls of each client in a closed loop, if the client is a peer's own client. In an open loop, the
+    client makes the calls that are due in ``duration_s``."""
     in_turn: bool = False
-    """True if servers run only while their group is measured, so that a sweep may have more than ``SERVERS_MAX``
-    servers. Otherwise all servers run through the whole block."""
+    """True if servers run only while their group is measured. The sweep may then have more than ``SERVERS_MAX``
+    servers. False if all servers run through the whole block."""
 
 
 Turns = Slices | Windows
@@ -97,12 +99,12 @@ class Sweep:
     turns: Turns = Slices()
     limits: Limits = LIMITS
     apart_from: float | None = None
-    """Limit that the user has given, as a ratio such as 1.05. If an interval of a comparison in the family ``headline``
-    contains this ratio, the sweep does not end before its last look."""
+    """Limit that the user has given, as a ratio such as 1.05. The sweep does not end before its last look while an
+    interval of the family ``headline`` contains this ratio."""
     fixed: bool = False
-    """True if the user has chosen the number of blocks. False for the looks of the study's part."""
+    """True if the user has chosen the number of blocks. False if the looks are the study's own."""
     timeline: bool = False
-    """True if servers record the stages of each request. The recording costs about 1 µs a request, so only sweeps
+    """True if servers record the stages of each request. The recording costs about 1 µs a request. So only sweeps
     without verdicts record the stages."""
     arms: tuple[Arm, ...] = field(init=False, repr=False, compare=False)
     """Every arm once, in the order of the groups."""
@@ -160,7 +162,7 @@ class Sweep:
 
     @property
     def repeats_max(self) -> int:
-        """Largest number of blocks that may be repeated after other programs took the cores."""
+        """Largest number of blocks that may be repeated because other programs took the cores."""
         return -(-self.looks[-1] // REPEATED_SHARE)
 
     @property
