@@ -51,7 +51,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _advice(failed: Exception) -> str:
-    """Advice for a refused connection, since no server listens. Empty for other errors: their texts have advice."""
+    """Advice if a connection was refused: no server listens. Empty for other errors, whose texts have advice."""
     nobody = isinstance(failed, Unavailable) and "connection refused" in str(failed).lower()
     return "; start that server, or give the address of one that runs" if nobody else ""
 

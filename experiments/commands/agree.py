@@ -3,7 +3,7 @@
 A whole run is a run that ended at a look (a declared number of blocks). Only whole runs have verdicts. The command
 reads folders of results and measures nothing. ``judge/agreement.py`` computes the numbers of the table, and this module
 writes the table as text or as Markdown. For an incomplete run, and for runs of different sweeps, the command prints an
-error of one line. If the runs of a comparison are of several versions, the table shows their verdicts, but no ratios.
+error of one line. If the runs of a comparison are of several versions, the table shows the verdicts, but no ratios.
 Lines below the table name the sources that differ between versions.
 """
 
@@ -133,8 +133,8 @@ def versions(found: Sequence[Agreement]) -> Iterator[str]:
 
 
 def summary(found: Sequence[Agreement], runs: int) -> str:
-    """Sentences with three numbers of comparisons: comparisons that every run decided, comparisons that are left out
-    because their runs are of several versions, and comparisons whose runs contradict each other.
+    """Sentences with three numbers of comparisons: comparisons that every run decided, comparisons whose runs are of
+    several versions, and comparisons whose runs contradict each other.
     """
     decided, apart = sum(each.decided == runs for each in found), sum(bool(each.apart) for each in found)
     against = sum(bool(each.contradictions) for each in found)

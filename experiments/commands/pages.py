@@ -163,7 +163,7 @@ def _ratio(runs: Runs, quantity: str, page: Path) -> str:
 
 def _minutes(runs: Runs) -> str:
     """Duration of each run in whole minutes, rounded up. A run lasts from the first to the last record of the machine's
-    state in its folder.
+    state in its folder and subfolders.
     """
     return " and ".join(dict.fromkeys(str(math.ceil(_took_s(folder) / 60)) for folder, _ in runs))
 

@@ -170,7 +170,7 @@ def _span_s(recording: Recording) -> tuple[float, float]:
 
 def age(recording: Recording) -> str:
     """Text on the kept recording: the version of its servers, its age in days, and the sources that have changed since
-    then.
+    the recording.
     """
     if not (recording.folder / SWEEP_FILE).exists():
         return "not recorded"
@@ -186,9 +186,9 @@ def age(recording: Recording) -> str:
 
 
 def _version(folder: Path) -> Version:
-    """Version of the servers that were measured in a folder and its subfolders. If several versions differ from the
-    present sources, the result is the first of these versions. ``UNKNOWN`` for a folder without results, and for an
-    unreadable folder.
+    """Version of the servers that were measured in a folder and its subfolders. Of several versions, the result is the
+    first version that differs from the present sources. ``UNKNOWN`` for a folder without results, and for an unreadable
+    folder.
     """
     try:
         settings = [arm.setting for file in folder.glob(f"**/{SWEEP_FILE}") for arm in read_sweep(file.parent).arms]

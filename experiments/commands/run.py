@@ -322,7 +322,7 @@ def scale_of(study: Study, part: Part, options: argparse.Namespace) -> Scale:
 
 
 def _sweep(part: Part, scale: Scale) -> Sweep:
-    """Sweep of a part at a scale. Raises UsageError if no comparison can be decided with this number of blocks or
+    """Sweep of a part at a scale. Raises UsageError if a comparison cannot be decided with this number of blocks or
     clients, or if no peer of the part is built.
     """
     try:

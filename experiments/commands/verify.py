@@ -39,7 +39,7 @@ def add_options(parser: Parser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Prints a line for each difference in the folder and in the folders inside it. Returns the exit code.
 
-    Raises UsageError for a damaged folder. The differences in earlier folders have been printed before.
+    Raises UsageError for a damaged folder. Before the error, the differences in earlier folders are printed.
     """
     folders = sorted(file.parent for file in options.results.rglob(SWEEP_FILE)) or [options.results]
     code = 0
