@@ -29,7 +29,7 @@ EXITS = {
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Runs the command that the arguments name. Blocks until its end. Returns the process's exit code."""
+    """Runs the command that the arguments name, and blocks until the command ends. Returns the process's exit code."""
     try:
         options = parser(arguments[0] if arguments else None).parse_args(arguments)
         code: int = options.do(options)
@@ -51,14 +51,15 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _advice(failed: Exception) -> str:
-    """Advice for a refused connection: no server listens. Empty for other failures, which have their own advice."""
+    """Advice if a connection was refused: no server listens. Empty for other errors, whose texts have advice."""
     nobody = isinstance(failed, Unavailable) and "connection refused" in str(failed).lower()
     return "; start that server, or give the address of one that runs" if nobody else ""
 
 
 def interrupt_on_signals() -> None:
-    """Makes SIGTERM and SIGHUP act like Ctrl-C: all started programs stop, and the process ends. A signal that the
-    process ignores, such as SIGHUP under ``nohup``, stays ignored."""
+    """Makes SIGTERM and SIGHUP act like Ctrl-C: all started programs stop, and the process ends. An ignored signal
+    stays ignored, for example SIGHUP under ``nohup``.
+    """
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _interrupt)
@@ -83,12 +84,13 @@ COMMANDS = {
     "agree": ("experiments.commands.agree", "Combines whole runs from different hours in one table."),
     "selfcheck": ("experiments.commands.selfcheck", "Checks the instrument against results that are known beforehand."),
 }
-"""Every command: its module, and its description for the help. A module has ``add_options`` and ``run``. Only the
-module of the given command is loaded, since the modules for drawing and statistics take a second to load."""
+"""Module and description of every command. The help shows the description. A module has ``add_options`` and ``run``.
+Only the module of the given command is loaded, since loading the modules for drawing and statistics takes a second.
+"""
 
 
 def parser(asked: str | None) -> Parser:
-    """The parser of all commands. Only the command ``asked`` gets its options, since its module is loaded for them."""
+    """The parser of all commands. Only the command ``asked`` gets its options, since only its module is loaded."""
     whole = Parser(PROGRAM, "Compares servers, runs the studies, and checks the measurements.", EXITS)
     commands = whole.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=Parser)
     for name, (module, text) in COMMANDS.items():

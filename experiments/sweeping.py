@@ -1,6 +1,6 @@
-"""A sweep from its first block to its judgement: after each look the judge decides if further blocks are measured.
+"""A sweep from its first block to its judgement. After each look the judge decides whether further blocks are measured.
 
-A sweep is a measurement in blocks. A look is a number of blocks after which the sweep is judged. Both commands
+A sweep is a measurement in blocks. A look is a number of blocks after which the sweep is judged. The commands
 ``compare`` and ``run`` use this module. No other module calls both the measurement and the judge.
 """
 
@@ -20,21 +20,21 @@ from experiments.results.observed import Block
 from stock_service.rpc.process.command_line import Parser, integer
 
 Seen = Callable[[Judgement], str]
-"""Function that returns the result of the blocks so far, in a few words and without a verdict."""
+"""Function that describes the result of the blocks so far in a few words, without a verdict."""
 
 SEEDS = 1_000_000
-"""Number of seeds from which a seed is drawn. The number is small, so that a seed is easy to type."""
+"""Number of seeds from which a seed is drawn. The number is small, so a drawn seed is easy to type."""
 
 
 def add_seed(parser: Parser) -> None:
-    """Adds ``--seed``, the option that repeats the random draws of an earlier run."""
+    """Adds the option ``--seed``, which repeats the random draws of an earlier run."""
     drawn = "draws cores, requests, and the order of starts and slices (default: a new seed each run, printed)"
     parser.add_argument("--seed", type=integer(0, 2**31 - 1), metavar="N", help=drawn)
 
 
 def seed_for(given: int | None, begun: Path | None = None) -> int:
-    """Returns the seed ``given``. Without ``given``, returns the seed of a sweep in the folder ``begun``. Without both,
-    draws a new random seed, and prints the seed.
+    """Returns the seed ``given``. If ``given`` is None, returns the seed of a sweep in the folder ``begun``. If there
+    is no such sweep, draws a new random seed, and prints the seed.
 
     Raises UsageError for a folder that cannot be read.
     """
@@ -48,11 +48,11 @@ def seed_for(given: int | None, begun: Path | None = None) -> int:
 
 
 def measured(sweep: Sweep, on: Bench, folder: Path, progress: Progress, seen: Seen, resume: bool = False) -> Judgement:
-    """Measures until the headline comparisons are decided at a look, or until the last look. Returns after minutes.
+    """Measures until the headline comparisons are decided at a look, or until the last look. Blocks for minutes.
 
-    Writes each whole block into the folder, where the block stays after an error or Ctrl-C. With ``resume``, continues
-    the sweep in the folder. Raises UsageError, ProgramFailed, a Fault of connecting, OSError, and KeyboardInterrupt
-    after Ctrl-C.
+    Writes each whole block into the folder. A written block stays in the folder after an error or Ctrl-C. With
+    ``resume``, continues the sweep in the folder. Raises UsageError, ProgramFailed, a Fault of connecting, OSError, and
+    KeyboardInterrupt after Ctrl-C.
     """
 
     def measure(number: int, attempt: int) -> Block:

@@ -1,10 +1,10 @@
-"""``python -m experiments agree RESULTS…``: one table that combines whole runs of different hours.
+"""``python -m experiments agree RESULTS…``: prints a table that combines whole runs from different hours.
 
 A whole run is a run that ended at a look (a declared number of blocks). Only whole runs have verdicts. The command
 reads folders of results and measures nothing. ``judge/agreement.py`` computes the numbers of the table, and this module
-writes the table as text or as Markdown. The command refuses an incomplete run, and runs of different sweeps, with a
-message of one line. The table lists runs of several versions, but does not combine these runs. Lines below the table
-name the sources that differ between versions.
+writes the table as text or as Markdown. For an incomplete run, and for runs of different sweeps, the command prints an
+error of one line. If the runs of a comparison are of several versions, the table shows the verdicts, but no ratios.
+Lines below the table name the sources that differ between versions.
 """
 
 import argparse
@@ -41,15 +41,14 @@ LEGEND = (
     ("a further run", f"{CONFIDENCE:.0%} prediction interval for the true ratio of one more run"),
     ("contradictions", "pairs of runs with opposite verdicts"),
 )
-"""Name and meaning of each column of the table, except the first column."""
+"""Name and meaning of each column of the table. The first column has no entry."""
 
 SEVERAL_VERSIONS = "of several versions"
 
 THREE_NEEDED = f"{SPREAD_FROM} runs needed"
 
 TAU_SHOWN = 0.0005
-"""Smallest standard deviation that the column ``tau`` shows as a number. A smaller deviation would be rounded to 0.0%.
-"""
+"""Smallest standard deviation that the column ``tau`` shows as a number. A smaller deviation would appear as 0.0%."""
 
 
 def add_options(parser: Parser) -> None:
@@ -64,8 +63,9 @@ def add_options(parser: Parser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints the table, or adds the runs to the file of ``--keep``. Returns the exit code. Raises UsageError,
-    OSError."""
+    """Prints the table. With ``--keep``, adds the runs to a file instead. Returns the exit code. Raises UsageError,
+    OSError.
+    """
     if options.keep is not None:
         known = earlier.save(options.keep, [earlier_run(folder) for folder in options.results])
         print(f"{options.keep}: {counted(known, 'run')}")
@@ -75,11 +75,10 @@ def run(options: argparse.Namespace) -> int:
 
 
 def earlier_run(folder: Path) -> EarlierRun:
-    """Makes the record of a folder's whole run, for the file of ``--keep``. Raises UsageError for a run without
-    verdicts.
+    """Record of a folder's whole run, for the file of ``--keep``. Raises UsageError for a run without verdicts.
 
-    The record has two numbers for each headline comparison that has values in two or more blocks: the mean log-ratio,
-    and the variance of this mean.
+    A comparison is in the record if it is a headline comparison and has values in two or more blocks. For each such
+    comparison the record has the mean log-ratio, and the variance of this mean.
     """
     judgement, of = whole_run(folder), environment.load(folder)
     logs = {each.comparison.name: list(each.log_ratios.values()) for each in judgement.comparisons("headline")}
@@ -93,7 +92,7 @@ def earlier_run(folder: Path) -> EarlierRun:
 
 
 def table(folders: Sequence[Path], markdown: bool = False) -> str:
-    """Text of the table, of its legend and of the sentences below it, with a line break at the end.
+    """Text of the table and its legend, and of the sentences on versions and verdicts, with a line break at the end.
 
     Raises UsageError for fewer than two folders, a repeated folder, an incomplete run, and runs of different sweeps.
     """
@@ -118,13 +117,14 @@ def table(folders: Sequence[Path], markdown: bool = False) -> str:
 
 
 def run_sources(folder: Path) -> Sources:
-    """Fingerprint of the sources of a folder's run; empty if the folder has no fingerprint. Raises UsageError."""
+    """Fingerprints of the sources of a folder's run; empty if the folder has no fingerprints. Raises UsageError."""
     return environment.load(folder).sources if (folder / environment.ENVIRONMENT_FILE).exists() else {}
 
 
 def versions(found: Sequence[Agreement]) -> Iterator[str]:
-    """One line for each run whose version differs from the version of the first run. The line names the sources that
-    differ, and counts the comparisons with arms that run these sources."""
+    """Yields a line for each run whose sources differ from the sources of the first run. The line names the differing
+    sources, and gives the number of comparisons with arms that run these sources.
+    """
     for place in sorted({place for each in found for place in each.apart}):
         apart = [each.apart[place] for each in found if place in each.apart]
         named = dict.fromkeys(name for names in apart for name in names)
@@ -133,8 +133,9 @@ def versions(found: Sequence[Agreement]) -> Iterator[str]:
 
 
 def summary(found: Sequence[Agreement], runs: int) -> str:
-    """Sentences that count three groups of comparisons: comparisons that every run decided; comparisons whose runs are
-    of several versions, and are therefore not compared; comparisons whose runs contradict each other."""
+    """Sentences with three numbers of comparisons: comparisons that every run decided, comparisons whose runs are of
+    several versions, and comparisons whose runs contradict each other.
+    """
     decided, apart = sum(each.decided == runs for each in found), sum(bool(each.apart) for each in found)
     against = sum(bool(each.contradictions) for each in found)
     told = [f"Every one of the {runs} runs decided {decided} of the {counted(len(found), 'comparison')}."]
@@ -151,8 +152,9 @@ def _has(number: int) -> str:
 
 
 def whole_run(folder: Path) -> Judgement:
-    """Judgement on a folder's run. Raises UsageError for a run that did not end at a look: such a run has no
-    verdicts."""
+    """Judgement on a folder's run. Raises UsageError for a run that did not end at a look, since such a run has no
+    verdicts.
+    """
     sweep, blocks = files.read_sweep(folder), files.counting(files.read_blocks(folder))
     judgement = judge(sweep, blocks)
     if judgement.look is None:
@@ -196,5 +198,7 @@ def _text(lines: Sequence[tuple[str, ...]]) -> str:
 
 
 def _legend(line: str) -> str:
-    """Legend of the table, one line for each column. ``line``: format string for a column's name and meaning."""
+    """Legend of the table, with a line for each column. ``line``: format string, into which a column's name and meaning
+    are put.
+    """
     return "".join(f"{line}\n".format(name, meaning) for name, meaning in LEGEND)

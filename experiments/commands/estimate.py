@@ -1,5 +1,6 @@
-"""Estimated duration of a measurement, computed from its numbers of slices, of windows and of started servers. The
-functions are pure."""
+"""Estimated duration of a measurement, computed from the numbers of slices, windows and server starts. The functions
+are pure.
+"""
 
 from collections.abc import Mapping, Sequence
 
@@ -13,15 +14,17 @@ REPORT_S = 8.0
 """Estimated seconds for drawing the figures and writing the report."""
 
 START_S, SLICE_S, WINDOW_S = 3.0, 0.035, 0.1
-"""Estimated seconds. ``START_S``: for the start of a block's processes. ``SLICE_S``: for a slice. ``WINDOW_S``: for a
-window, in addition to the warm-up and the duration that the sweep declares."""
+"""Estimated seconds. ``START_S``: for starting the processes of a block. ``SLICE_S``: for a slice. ``WINDOW_S``: for a
+window, without its warm-up and the duration that the sweep declares.
+"""
 
 CALL_S = 1e-4
 """Estimated seconds for one call of a peer's client (a program in another language) in a closed loop."""
 
 GROUP_START_S, SERVER_START_S = 0.2, 0.15
-"""Estimated seconds for the start of a group's servers just before the group's turn: ``GROUP_START_S`` once for the
-group, and ``SERVER_START_S`` for each server."""
+"""Estimated seconds for starting the servers of a group just before the group's turn: ``GROUP_START_S`` once for the
+group, and ``SERVER_START_S`` for each server.
+"""
 
 
 def block_s(sweep: Sweep) -> float:
@@ -34,8 +37,9 @@ def block_s(sweep: Sweep) -> float:
 
 
 def _starts_s(sweep: Sweep) -> float:
-    """Estimated seconds in a block for the starts of servers. Only for a sweep whose servers start before each turn of
-    their group."""
+    """Estimated seconds for all starts of servers in a block. Used only for a sweep that starts the servers of a group
+    just before each turn of the group.
+    """
     total_s = 0.0
     for group in sweep.groups:
         turns = group.times * -(-sweep.rounds // group.every)
@@ -50,7 +54,8 @@ def _window_s(arm: Arm, of: Windows) -> float:
 
 
 def after_s(after: Mapping[str, Sweep], runs: Sequence[Plan] = ()) -> float:
-    """Estimated seconds for all steps after a part's own sweep: the sweeps ``after``, the further ``runs``, and the
-    report."""
+    """Estimated seconds for the steps that follow a part's own sweep: the sweeps ``after``, the further ``runs``, and
+    the report.
+    """
     swept = sum(each.looks[-1] * block_s(each) for each in after.values())
     return REPORT_S + swept + sum(each.lasts_s for each in runs)

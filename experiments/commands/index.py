@@ -27,12 +27,12 @@ HERE = Path(experiments.studies.__file__).parent
 ROOT = HERE.parents[1]
 
 RECORDED = "quick"
-"""Name of the folder with a recording of a study's main part. The page shows this recording."""
+"""Name of the folder that has the first recording of a study's main part. The page shows this recording."""
 
 OUT = Path("results/index")
 
 WORDS, HEADING = HERE.parent / "README.md", "how-two-servers-are-compared"
-"""Page that explains the terms and verdicts of all studies, and the anchor of the explanation on this page."""
+"""Page that explains the terms and verdicts of all studies, and the anchor of the explanation."""
 
 NO_REASONS: Mapping[str, str] = MappingProxyType({})
 
@@ -52,7 +52,7 @@ def add_options(parser: Parser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Writes the page, and prints the paths of the files. Raises UsageError, OSError."""
+    """Writes the page, and prints the paths of the written files. Raises UsageError, OSError."""
     folders = swept(options.results) if options.results else recordings()
     found = {folder: read(folder) for folder in folders}
     if options.markdown is not None:
@@ -64,9 +64,9 @@ def run(options: argparse.Namespace) -> int:
 
 
 def write(out: Path, found: Mapping[Path, Content], why: Mapping[str, str] = NO_REASONS) -> tuple[Path, Path]:
-    """Writes the page in both forms into a folder, and returns the files' paths. Creates a missing folder.
+    """Writes the page as HTML and as Markdown into a folder. Returns the paths of both files. Creates a missing folder.
 
-    ``found``: the content of each folder of results. ``why``: reasons for missing results, by the study's name.
+    ``found``: the content of each folder of results. ``why``: the reason for missing results, by the study's name.
     """
     out.mkdir(parents=True, exist_ok=True)
     of = made(found, out, why)
@@ -76,7 +76,7 @@ def write(out: Path, found: Mapping[Path, Content], why: Mapping[str, str] = NO_
 
 
 def recordings() -> Iterator[Path]:
-    """Folders of the recordings, one folder for each recorded part of a study."""
+    """Yields the folder of one recording for each recorded part of a study."""
     for name, study in STUDIES.items():
         for part in study.parts:
             folder = HERE / name / "recorded" / (RECORDED if part == name else part)
@@ -85,9 +85,9 @@ def recordings() -> Iterator[Path]:
 
 
 def swept(given: Sequence[Path]) -> Iterator[Path]:
-    """Folders of results. A given folder with a sweep is kept. A given folder without a sweep, such as the folder of
-    ``run all``, is replaced by its subfolders that have a sweep. If there are no such subfolders, the given folder is
-    kept."""
+    """Yields folders of results. If a given folder has no sweep, but has subfolders with a sweep, the subfolders are
+    yielded in its place. The folder of ``run all`` is such a folder. Any other given folder is yielded itself.
+    """
     for folder in given:
         inside = sorted(file.parent for file in folder.glob(f"*/{SWEEP_FILE}"))
         yield from [folder] if (folder / SWEEP_FILE).exists() or not inside else inside
@@ -96,9 +96,9 @@ def swept(given: Sequence[Path]) -> Iterator[Path]:
 def made(found: Mapping[Path, Content], at: Path, why: Mapping[str, str] = NO_REASONS) -> Index:
     """Index of the content of folders of results, with links that are relative to the page's folder ``at``.
 
-    A missing main part of a study is replaced by the part that measures the same servers by numbers of clients (``run
-    all --clients``). Raises UsageError if the main part of a study is given twice, and if a further part of a study is
-    given without the main part.
+    If the main part of a study is missing, the index shows the part that measures the same servers by numbers of
+    clients (``run all --clients``). Raises UsageError if the main part of a study is given twice. Also raises
+    UsageError if further parts of a study are given, but neither of these two parts.
     """
     mains: dict[str, tuple[Path, Content]] = {}
     further: dict[str, list[tuple[Path, Content]]] = {}

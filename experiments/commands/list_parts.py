@@ -1,4 +1,4 @@
-"""``list``: prints the studies and parts that ``run`` takes."""
+"""``list``: prints the studies and parts whose names ``run`` accepts."""
 
 import argparse
 
@@ -11,8 +11,9 @@ def add_options(_: Parser) -> None:
 
 
 def run(_: argparse.Namespace) -> int:
-    """Prints a line for each part: the part's name, and then the study's question for a main part, or the part's title
-    for any other part."""
+    """Prints a line for each part: the part's name and, for a main part, the study's question. For any other part the
+    line has the part's title.
+    """
     width = max(map(len, PARTS))
     for name, (study, part) in PARTS.items():
         print(f"{name:{width}}  {study.question if name in STUDIES else part.title}")

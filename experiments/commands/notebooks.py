@@ -1,10 +1,10 @@
-"""Writes notebooks with their outputs: runs every cell, and keeps the value of the cell's last expression in Jupyter's
+"""Writes notebooks with their outputs: runs every cell, and stores the value of the cell's last expression in Jupyter's
 format.
 
-The cells run in this process, within seconds. A kernel of its own for each notebook would need minutes. The files have
-no execution counts, times or Python version. Two machines draw slightly different pixels. So a new picture replaces the
-kept picture only in two cases: more pixels differ than ``alike`` allows, or the numbers in the picture differ. These
-numbers are kept as text beside the picture, and compared exactly.
+The cells run in this process, within seconds. A separate kernel for each notebook would need minutes. The files have no
+execution counts, times or Python version. Two machines draw slightly different pixels. So a new picture replaces the
+kept picture only in two cases: more pixels differ than ``alike`` allows, or the numbers in the picture differ. The
+numbers are stored as text beside the picture, and this text is compared exactly.
 """
 
 import ast
@@ -35,13 +35,15 @@ METADATA = {
 PICTURE, WORDS, MARKDOWN = "image/png", "text/plain", "text/markdown"
 
 LEVELS, SHARE = 48, 1 / 1000
-"""Limits of ``alike``. A pixel counts as different if its brightness (0 to 255) differs by more than ``LEVELS``. At
-most the share ``SHARE`` of the pixels of alike pictures is different."""
+"""Limits of ``alike``. A pixel counts as different if its brightness (0 to 255) differs by more than ``LEVELS``. Two
+pictures are alike if at most the share ``SHARE`` of their pixels is different.
+"""
 
 
 def open_folder(folder: str) -> Notebook:
-    """Content of a folder of results, for a notebook that shows the content piece by piece. Takes seconds. Raises
-    UsageError."""
+    """Content of a folder of results, for a notebook that shows each piece of the content in a cell. Takes seconds.
+    Raises UsageError.
+    """
     return Notebook(recording.read(Path(folder).resolve()))
 
 
@@ -52,8 +54,9 @@ def written() -> Iterator[tuple[Path, str]]:
 
 
 def filled(file: Path) -> str:
-    """Text of a notebook's file, with the outputs of its cells, which this function runs. If a cell raises UsageError,
-    raises UsageError with the notebook's name."""
+    """Runs the cells of a notebook's file, and returns the file's text with the new outputs. If a cell raises
+    UsageError, raises a UsageError that also has the file's name.
+    """
     notebook = json.loads(file.read_text(encoding="utf-8"))
     notebook["metadata"] = METADATA
     names: dict[str, object] = {}
@@ -73,7 +76,9 @@ def filled(file: Path) -> str:
 
 
 def _run(source: str, file: Path, names: dict[str, object]) -> object:
-    """Runs a cell. Returns the value of the cell's last statement; None if this statement is not an expression."""
+    """Runs a cell. Returns the value of the cell's last statement. Returns None if the last statement is not an
+    expression.
+    """
     body = ast.parse(source).body
     last = body.pop() if body and isinstance(body[-1], ast.Expr) else None
     exec(compile(ast.Module(body, []), file.name, "exec"), names)
@@ -82,7 +87,8 @@ def _run(source: str, file: Path, names: dict[str, object]) -> object:
 
 def _outputs(shown: object, before: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Outputs of a cell in the format of Jupyter's files. ``shown``: the value that ``_run`` returned. ``before``: the
-    outputs in the file. A picture in these outputs is kept if the new picture is alike."""
+    outputs in the file. If the new picture is like the picture in ``before``, the old picture is kept.
+    """
     match shown:
         case None:
             return []
@@ -102,7 +108,8 @@ def _picture(shown: Drawn, before: dict[str, Any]) -> dict[str, Any]:
 
 
 def alike(png: bytes, kept: str) -> bool:
-    """True if two pictures differ as little as drawings of one figure on two machines. ``png``: bytes of the new PNG
-    file. ``kept``: the kept PNG file in Base64."""
+    """True if two pictures differ so little that they may be one figure, drawn on two machines. ``png``: bytes of the
+    new PNG file. ``kept``: the kept PNG file in Base64.
+    """
     one, other = (np.asarray(Image.open(BytesIO(each)).convert("L"), int) for each in (png, b64decode(kept)))
     return one.shape == other.shape and bool((np.abs(one - other) > LEVELS).mean() <= SHARE)

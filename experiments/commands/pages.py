@@ -1,9 +1,9 @@
-"""``pages``: writes the numbers of the recordings into pages and notebooks, so that nobody must type numbers.
+"""``pages``: writes the numbers of the recordings into pages and notebooks, so nobody must type numbers.
 
 The command writes the index of studies, each recorded report, and the outputs of each notebook (``notebooks.py``). On
 the pages of ``filled_pages`` the command writes the text between ``<!--= FOLDERS QUANTITY -->`` and ``<!--/-->``.
 FOLDERS is a pattern, such as ``STUDY/quick*``, for the names of recordings in ``experiments/studies/STUDY/recorded``.
-With a ``?`` after FOLDERS the recording may be missing: the page then has the text ``NOT_YET``. QUANTITY is either
+A ``?`` after FOLDERS means that the recording may be missing. The text is then ``NOT_YET``. QUANTITY is either
 
 - the name of a comparison, for its ratio. ``1÷`` before the name gives the inverse of the ratio, and ``interval`` after
   the name gives the interval of the ratio;
@@ -45,10 +45,10 @@ MARKED = re.compile(r"<!--= (\S+) (.+?) -->(.*?)<!--/-->", re.DOTALL)
 """Pattern of a marked text. Its groups are the folders, the quantity, and the text between the two markers."""
 
 MEASURING = ("compare", "recommend")
-"""Commands that measure, and whose README may have marked texts."""
+"""Commands that measure. Each command's README may have marked texts."""
 
 WIDTH = 118
-"""Largest number of characters in a line of the answers that the command writes into a page."""
+"""Maximum number of characters in a line of the answers that the command writes into a page."""
 
 NOT_YET = "not recorded yet"
 
@@ -58,7 +58,7 @@ BRACKETS = "Brackets: the interval over blocks."
 """Sentence that explains the brackets after a ratio."""
 
 Runs = Sequence[tuple[Path, Content]]
-"""Folder and content of each recording that a marker names, in the order of the folders' names."""
+"""Folder and content of each recording that a marker selects, in the order of the folders' names."""
 
 
 def add_options(parser: Parser) -> None:
@@ -67,9 +67,10 @@ def add_options(parser: Parser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Writes the pages that change, and prints their paths; with ``--check`` only prints the paths. Returns the exit
-    code, which is ``DIFFERS_EXIT`` if ``--check`` found a page that would change. Blocks for a minute. Raises
-    UsageError, OSError."""
+    """Writes the pages whose text would change, and prints their paths. With ``--check`` only prints the paths. Returns
+    the exit code: ``FAILED_EXIT`` if ``--check`` found a page that would change. Blocks for a minute. Raises
+    UsageError, OSError.
+    """
     changed = {page: text for page, text in chain(written(), notebooks.written()) if text != _text(page)}
     for page, text in changed.items():
         if not options.check:
@@ -79,7 +80,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def written() -> Iterator[tuple[Path, str]]:
-    """Yields the file of every page except the notebooks, with the recomputed text of the file. Raises UsageError."""
+    """Yields the file and the recomputed text of every page except the notebooks. Raises UsageError."""
     _read.cache_clear()
     yield HERE / "README.md", index_page.markdown(made({folder: _read(folder) for folder in recordings()}, HERE))
     for page in sorted(HERE.glob(f"*/recorded/*/{report.MARKDOWN}")):
@@ -89,15 +90,18 @@ def written() -> Iterator[tuple[Path, str]]:
 
 
 def filled_pages() -> Iterator[Path]:
-    """Pages with marked texts: the front page, pages of the studies, and the READMEs of commands that measure."""
+    """Yields the pages that may have marked texts: the front page, pages of the studies, and the READMEs of commands
+    that measure.
+    """
     yield ROOT / "README.md"
     yield from sorted(HERE.glob("*/*.md"))
     yield from (page for name in MEASURING if (page := HERE.parent / name / "README.md").exists())
 
 
 def filled(text: str, page: Path) -> str:
-    """Text of a page with the numbers of the recordings in its marked texts. Raises UsageError for a marker whose
-    recording or quantity does not exist."""
+    """Text of a page, with the present numbers of the recordings between its markers. Raises UsageError for a marker
+    whose recording or quantity does not exist.
+    """
 
     def one(found: re.Match[str]) -> str:
         folders, quantity, _ = found.groups()
@@ -107,7 +111,7 @@ def filled(text: str, page: Path) -> str:
 
 
 def _said(folders: str, quantity: str, page: Path) -> str:
-    """Text that stands between the markers for a quantity. ``page`` is named in the text of a UsageError."""
+    """Text for a quantity, to write between two markers. ``page``: the page's file, for the text of a UsageError."""
     study, _, name = folders.removesuffix("?").partition("/")
     found = sorted(HERE.glob(f"./{study}/recorded/{name}/{SWEEP_FILE}"))
     if not found and folders.endswith("?"):
@@ -123,8 +127,9 @@ def _said(folders: str, quantity: str, page: Path) -> str:
 
 
 def _time(judgement: Judgement, stage: str, name: str, page: Path) -> str:
-    """Mean latency of an arm's requests, or mean duration of a stage that the server recorded, as text with a unit.
-    Raises UsageError if the arm has no such time."""
+    """Mean time of an arm, as text with a unit: the latency of its requests, or the duration of a stage that its server
+    recorded. Raises UsageError if the arm has no such time.
+    """
     sweep, blocks = judgement.sweep, judgement.blocks
     means_us: list[float] = []
     for arm in (each for each in sweep.arms if each.name == name):
@@ -139,9 +144,10 @@ def _time(judgement: Judgement, stage: str, name: str, page: Path) -> str:
 
 
 def _ratio(runs: Runs, quantity: str, page: Path) -> str:
-    """Text of a comparison's typical ratio: the ratio of a single run, or the least and the greatest ratio of several
-    runs. If the quantity ends in ``interval``, the text is the interval of each run. Raises UsageError for a comparison
-    that a run lacks."""
+    """Text of a comparison's typical ratio: the ratio of a single run, or the smallest and the largest ratio of several
+    runs. If the quantity ends in ``interval``, the text is the interval of each run. Raises UsageError if a run does
+    not have the comparison.
+    """
     of = quantity.removeprefix("1÷ ")
     name = of.removesuffix(" interval")
     for folder, content in runs:
@@ -156,14 +162,16 @@ def _ratio(runs: Runs, quantity: str, page: Path) -> str:
 
 
 def _minutes(runs: Runs) -> str:
-    """Duration of each run in whole minutes, rounded up. A run lasts from the first record of the machine's state to
-    the last record."""
+    """Duration of each run in whole minutes, rounded up. A run lasts from the first to the last record of the machine's
+    state in its folder and subfolders.
+    """
     return " and ".join(dict.fromkeys(str(math.ceil(_took_s(folder) / 60)) for folder, _ in runs))
 
 
 def _took_s(folder: Path) -> float:
-    """Duration in seconds of a run, together with the runs in subfolders of its folder. Raises UsageError for a folder
-    without a record of the machine."""
+    """Duration in seconds of a run and of the runs in its subfolders. Raises UsageError for a folder without a record
+    of the machine.
+    """
     seen = [environment.load(file.parent) for file in folder.glob(f"**/{environment.ENVIRONMENT_FILE}")]
     moments = [datetime.fromisoformat(at.at) for each in seen for at in (each.before, each.after) if at is not None]
     if not moments:
@@ -172,12 +180,12 @@ def _took_s(folder: Path) -> float:
 
 
 def _versions(runs: Runs) -> str:
-    """Versions of the runs in words. A version of several runs is named only once."""
+    """Versions of the servers in the runs, in words. A version of several runs is named only once."""
     return "; ".join(dict.fromkeys(content.seen.version.words for _, content in runs))
 
 
 def _first(runs: Runs) -> str:
-    """First answer of the first run. Raises UsageError for a part without answers."""
+    """The first answer of the first run. Raises UsageError for a part without answers."""
     folder, content = runs[0]
     if not content.answers:
         raise UsageError(str(folder), "first", "a recording of a part with answers")
@@ -185,8 +193,9 @@ def _first(runs: Runs) -> str:
 
 
 def _answers(runs: Runs) -> str:
-    """Lines with every answer of the first run. If there are several runs, each answer is followed by the least and the
-    greatest ratio over all runs."""
+    """Lines with every answer of the first run. If there are several runs, the smallest and the largest ratio over all
+    runs follow each answer.
+    """
     (_, first), *others = runs
     lines = [f"{_begun(runs)}, {_versions(runs)}.", ""]
     for place, answer in enumerate(first.answers, 1):
@@ -208,16 +217,18 @@ def _begun(runs: Runs) -> str:
 
 
 def _changes(runs: Runs) -> Iterator[str]:
-    """Sentence on the sources that have changed since the runs: the first such source, and the number of further
-    sources. Yields nothing where no source has changed."""
+    """Yields one sentence if sources have changed since the runs. The sentence names the first changed source, and
+    gives the number of other changed sources.
+    """
     first, *others = dict.fromkeys(place for _, content in runs for place in content.seen.version.changed) or [""]
     if first:
         yield f"Changed since: {first}{f' and {len(others)} more' * bool(others)}."
 
 
 def _in_all(judged: Judged, runs: Runs) -> str:
-    """Text of the least and the greatest ratio of a comparison over all runs. If some runs have no value, the text also
-    has the number of runs with a value."""
+    """Text of the smallest and the largest ratio of a comparison over all runs. If some runs have no ratio of the
+    comparison, the text also has the number of runs with a ratio.
+    """
     every = [content.judgement.judged.get(judged.comparison.name) for _, content in runs]
     ratios = [each.typical.value for each in every if each is not None]
     return spread_words(ratios) + f" (of {counted(len(ratios), 'run')})" * (len(ratios) < len(runs))
@@ -232,17 +243,18 @@ QUANTITIES: Mapping[str, Callable[[Runs], str]] = {
     "pairs": lambda runs: _table(("A/A pair", "ratio of each run"), _pairs(runs)),
     "recordings": lambda runs: _table(("recording", "servers"), _recordings(runs)),
 }
-"""Functions that write the quantities other than ratios and times.
+"""Functions that write each quantity, except ratios and times.
 
-``answers``: all answers of the first run. ``first``: the first of these answers, in one line. ``version``: the versions
+``answers``: all answers of the first run. ``first``: only the first answer of the first run. ``version``: the versions
 of the runs. ``minutes``: the runs' durations. ``runs``: the number of runs. ``pairs``: a table of A/A pairs.
 ``recordings``: a table of the runs' folders and versions.
 """
 
 
 def _pairs(runs: Runs) -> Iterator[tuple[str, str]]:
-    """Lines of the table of A/A pairs (two servers with one setting). Each line has the name of a pair of the first
-    run, and the least and the greatest ratio of this pair over all runs."""
+    """Yields the lines of the table of A/A pairs (two servers with one setting). A line has the name of a pair in the
+    first run, and the smallest and the largest ratio of this pair over all runs.
+    """
     for each in runs[0][1].judgement.judged.values():
         if each.comparison.kind == "same":
             yield each.comparison.title.removeprefix("A/A: "), _in_all(each, runs)
@@ -259,7 +271,7 @@ def _table(head: tuple[str, str], lines: Iterator[tuple[str, str]]) -> str:
 
 @cache
 def _read(folder: Path) -> Content:
-    """Content of a recording. The content is cached, since several pages need the content."""
+    """Content of a recording. The content is cached, since several pages use the same content."""
     return read(folder)
 
 

@@ -1,11 +1,12 @@
 """``record``: repeats the recordings of studies, one after the other, and writes the pages.
 
-A recording is a folder of results that the repository keeps. A study has a recording of its main part, named ``quick``.
-Each part that is not measured with the main part has its own recording. The stock study has a second recording of its
-main part, ``quick-2``, which is made last. ``run`` measures each recording into ``results/record``, so that the working
-tree does not change during the measurements. At the end the new recordings replace the recordings in
-``experiments/studies``, and ``pages`` writes their numbers. An interrupted recording is resumed by the next ``record``.
-If the sources, the commit or the machine have changed since the recording began, ``record`` begins the recording again.
+A recording is a folder of results that the repository keeps. Each study has a recording of its main part, named
+``quick``. Each part that is not measured together with the main part has its own recording. The stock study has a
+second recording of its main part, ``quick-2``, which is made last. ``run`` measures each recording into
+``results/record``, so the repository's recordings stay unchanged during the measurements. At the end the new recordings
+replace the old recordings in ``experiments/studies``, and ``pages`` writes the new numbers. The next ``record`` resumes
+an interrupted recording. If the sources, the commit or the machine have changed since the recording began, ``record``
+begins the recording again.
 """
 
 import argparse
@@ -37,18 +38,20 @@ from stock_service.rpc.process.command_line import Parser
 from stock_service.rpc.process.lifeline import tied
 
 AGAIN = ("stock", "quick-2")
-"""Study whose main part has two recordings, and name of the second recording."""
+"""Name of the study whose main part has two recordings, and name of the second recording."""
 
 SCRATCH = Path("results/record")
-"""Folder where recordings are measured. A measured recording stays there until all chosen recordings are measured."""
+"""Folder where recordings are measured. A measured recording stays in this folder until all chosen recordings are
+measured.
+"""
 
 _LEFT_OUT = shutil.ignore_patterns(report.HTML, "*.png", "*.tmp")
-"""Filter for ``shutil.copytree``, which leaves out the files of a folder of results that git does not keep."""
+"""Filter for ``shutil.copytree``. The filter leaves out files that git does not keep."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """Recording of a part of a study: the study, the part, and the name of the recording's folder."""
+    """Recording of a part of a study."""
 
     study: str
     part: str
@@ -69,7 +72,7 @@ class Recording:
 
     @property
     def mark(self) -> Path:
-        """File that exists once the recording in ``scratch`` is complete."""
+        """File that exists only while ``scratch`` has a complete recording."""
         return self.scratch.with_suffix(".whole")
 
 
@@ -81,8 +84,8 @@ def add_options(parser: Parser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Measures the recordings that ``SCRATCH`` lacks, then replaces the kept recordings and writes the pages. Returns
-    the exit code. Blocks for hours.
+    """Measures the chosen recordings that are not complete in ``SCRATCH``, replaces the kept recordings, and writes the
+    pages. Returns the exit code. Blocks for hours.
 
     Raises UsageError, OSError, and KeyboardInterrupt after Ctrl-C. Every whole block is kept.
     """
@@ -95,7 +98,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _recorded(chosen: Sequence[Recording]) -> int:
-    """Measures these recordings, and replaces the kept recordings. Returns the exit code."""
+    """Measures the chosen recordings, replaces the kept recordings, and writes the pages. Returns the exit code."""
     done = list(filter(is_done, chosen))
     print("\n".join(announced(chosen, done)), flush=True)
     failed = []
@@ -116,7 +119,7 @@ def _recorded(chosen: Sequence[Recording]) -> int:
 
 
 def every() -> Iterator[Recording]:
-    """All recordings, in the order in which they are made."""
+    """Yields all recordings, in the order of their measurement."""
     for name, study in STUDIES.items():
         main = study.parts[name]
         yield Recording(name, name, RECORDED)
@@ -127,8 +130,9 @@ def every() -> Iterator[Recording]:
 
 
 def selected(names: Sequence[str]) -> list[Recording]:
-    """Recordings with these names; all recordings if no name is given. Raises UsageError for a name that no recording
-    has."""
+    """Recordings that the names select; all recordings if no name is given. Raises UsageError for a name that selects
+    no recording.
+    """
     known = list(every())
     for name in names:
         if not any(name in _names(each) for each in known):
@@ -142,8 +146,10 @@ def _names(recording: Recording) -> tuple[str, ...]:
 
 
 def announced(chosen: Sequence[Recording], done: Sequence[Recording]) -> list[str]:
-    """Lines that are printed before the start: the estimated duration of all recordings; then each recording, with its
-    own duration and the version of its kept recording. ``done``: recordings that have been measured already."""
+    """Lines to print before the start. The first line has the estimated duration of all recordings. Each further line
+    has a recording, its own duration, and the version of the kept recording. ``done``: recordings that are measured
+    already.
+    """
     took = {each: (0.0, 0.0) if each in done else _span_s(each) for each in chosen}
     least_s, most_s = (sum(seconds[place] for seconds in took.values()) for place in (0, 1))
     lines = [f"{counted(len(chosen), 'recording')}, one after the other; about {span(least_s, most_s)} in all:"]
@@ -154,7 +160,7 @@ def announced(chosen: Sequence[Recording], done: Sequence[Recording]) -> list[st
 
 
 def _span_s(recording: Recording) -> tuple[float, float]:
-    """Least and greatest estimated duration of a recording, in seconds."""
+    """Smallest and largest estimated duration of a recording, in seconds."""
     parser = Parser("run", "")
     add_run_options(parser)
     options = parser.parse_args([recording.part, "--seed", "1"])
@@ -164,7 +170,8 @@ def _span_s(recording: Recording) -> tuple[float, float]:
 
 def age(recording: Recording) -> str:
     """Text on the kept recording: the version of its servers, its age in days, and the sources that have changed since
-    the recording was made."""
+    the recording.
+    """
     if not (recording.folder / SWEEP_FILE).exists():
         return "not recorded"
     found = _version(recording.folder)
@@ -179,9 +186,10 @@ def age(recording: Recording) -> str:
 
 
 def _version(folder: Path) -> Version:
-    """Version of the servers that were measured in a folder and in its subfolders. If some versions differ from the
-    present sources, the result is the first such version. ``UNKNOWN`` for a folder without results, and for a folder
-    that cannot be read."""
+    """Version of the servers that were measured in a folder and its subfolders. Of several versions, the result is the
+    first version that differs from the present sources. ``UNKNOWN`` for a folder without results, and for an unreadable
+    folder.
+    """
     try:
         settings = [arm.setting for file in folder.glob(f"**/{SWEEP_FILE}") for arm in read_sweep(file.parent).arms]
         found = [version.of(each, settings) for each in _environments(folder)] if settings else []
@@ -191,7 +199,7 @@ def _version(folder: Path) -> Version:
 
 
 def _environments(folder: Path) -> list[Environment]:
-    """Environments of a folder and of its subfolders."""
+    """Records of the machine in a folder and in its subfolders."""
     return [environment.load(file.parent) for file in sorted(folder.glob(f"**/{environment.ENVIRONMENT_FILE}"))]
 
 
@@ -200,8 +208,9 @@ def _changed(found: Version) -> str:
 
 
 def _hindrance(folder: Path) -> str:
-    """Reason why ``run`` would refuse to resume an interrupted recording; empty if ``run`` would resume the recording.
-    Blocks for some 0.5 s."""
+    """Reason why an interrupted recording cannot be resumed; empty if ``run`` can resume the recording. Blocks for some
+    0.5 s.
+    """
     found = _version(folder)
     if not found.is_this:
         return _changed(found)
@@ -211,16 +220,16 @@ def _hindrance(folder: Path) -> str:
 
 
 def is_done(recording: Recording) -> bool:
-    """True if the recording in ``scratch`` is complete, and was made with the present sources of its servers."""
+    """True if ``scratch`` has a complete recording that was made with the present sources of its servers."""
     return recording.mark.exists() and _version(recording.scratch).is_this
 
 
 def measure(recording: Recording) -> int:
     """Measures a recording, or resumes its measurement. Returns the exit code of ``run``. Blocks.
 
-    A recording that ``run`` would refuse to resume is begun again. If sources were changed during the measurement, the
-    recording gets no mark. Raises KeyboardInterrupt after Ctrl-C, once ``run`` has ended too. A second Ctrl-C ends
-    ``run`` at once.
+    Begins an interrupted recording again if ``run`` cannot resume it. If sources change during the measurement, the
+    recording gets no mark. Raises KeyboardInterrupt after Ctrl-C, once ``run`` has ended. A second Ctrl-C ends ``run``
+    at once.
     """
     recording.mark.unlink(missing_ok=True)
     if recording.scratch.exists() and (why := _hindrance(recording.scratch)):
@@ -241,8 +250,9 @@ def measure(recording: Recording) -> int:
 
 
 def put(recording: Recording) -> None:
-    """Replaces the kept recording by the complete recording in ``scratch``. After an interruption the complete
-    recording still has its mark, so that the next ``record`` repeats the replacement. Raises OSError."""
+    """Replaces the kept recording with the complete recording in ``scratch``. An interruption leaves the mark, so the
+    next ``record`` repeats the replacement. Raises OSError.
+    """
     recording.folder.parent.mkdir(parents=True, exist_ok=True)
     study = recording.folder.parents[1]  # folder of the copy: on the same disk, and no page finds half a copy there
     with tempfile.TemporaryDirectory(prefix=".record-", dir=study) as near:

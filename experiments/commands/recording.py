@@ -1,5 +1,6 @@
-"""Content of a folder of results, and the further parts that belong to the folder's part. All commands use these
-functions."""
+"""Content of a folder of results, and the names and folders of the parts that belong to the folder's part. Several
+commands use these functions.
+"""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -13,8 +14,9 @@ from experiments.studies.study import Part
 from stock_service.rpc.process.command_line import Parser
 
 AFTER_BLOCKS, FIRST_BLOCKS = 3, 1
-"""Numbers of blocks of a sweep without verdicts: ``AFTER_BLOCKS`` for a sweep that is measured after a part's own
-sweep, ``FIRST_BLOCKS`` for a sweep that is measured before a part's own sweep."""
+"""Number of blocks of a sweep without verdicts. ``AFTER_BLOCKS``: for a sweep that is measured after a part's own
+sweep. ``FIRST_BLOCKS``: for a sweep that is measured before a part's own sweep.
+"""
 
 
 def add_results(parser: Parser, help_text: str = "a folder that 'run' wrote") -> None:
@@ -23,8 +25,9 @@ def add_results(parser: Parser, help_text: str = "a folder that 'run' wrote") ->
 
 
 def read(folder: Path) -> Content:
-    """Content of a folder of results: judged measurements, answers, claims and figures of the folder's part. Raises
-    UsageError."""
+    """Reads the content of a folder of results: judged measurements, and the answers, claims and figures of the
+    folder's part. Raises UsageError.
+    """
     name = read_sweep(folder).part
     parts = {name: PARTS[name][1]} if name in PARTS else {}
     found = content.read(folder, parts, recorded_beside(folder))
@@ -32,9 +35,10 @@ def read(folder: Path) -> Content:
 
 
 def recorded_beside(folder: Path) -> Mapping[str, Path]:
-    """Folders of further parts, by the names of these parts. The results of further parts decide some claims of the
-    folder's part. A further part's folder lies next to the given folder, or among the recordings of the further part's
-    study. Further parts without such a folder are left out."""
+    """Folders of the further parts whose results decide some claims of the folder's part, by the further parts' names.
+    A further part's folder lies next to the given folder, or among the recordings of the further part's study. A
+    further part without such a folder is left out.
+    """
     name = read_sweep(folder).part
     if name not in PARTS:
         return {}
@@ -48,6 +52,7 @@ def recorded_beside(folder: Path) -> Mapping[str, Path]:
 
 
 def beside(part: Part) -> tuple[str, ...]:
-    """Names of the parts that are measured before and after a part. The results of each such part go into a subfolder
-    of the part's folder, with the name of the measured part."""
+    """Names of the parts that are measured before and after a part. Each of these parts has a subfolder with its name
+    in the part's folder, for its results.
+    """
     return (*([part.first] if part.first else []), *part.also, *part.after)

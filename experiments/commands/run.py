@@ -1,7 +1,7 @@
 """``run``: measures a part of a study and the parts before and after it, draws the figures, and writes the report.
 
-The name of a study selects its first part, and the name of a part selects this part. ``all`` selects the first part of
-every study (``run_all``).
+A study's name selects its main part, and the name of a part selects this part. ``all`` selects the main part of every
+study (``run_all``).
 """
 
 import argparse
@@ -49,19 +49,20 @@ from stock_service.rpc.option_types import shown_address
 from stock_service.rpc.process.command_line import Parser, address, integer
 
 RESULTS = Path("results")
-"""Folder for new folders of results, if ``--out`` is not given."""
+"""Folder in which a new folder of results is created, if ``--out`` is not given."""
 
 BUSY_SHARE = 0.04
-"""Largest share of the cores' time that other processes and the hypervisor together may take without a warning. On an
-idle machine, system services took 1 to 2 %."""
+"""Largest share of the cores' time that other processes and the hypervisor may take together without a warning. On an
+idle machine, system services took 1 to 2 %.
+"""
 
 BY_CLIENTS = "{name} has fixed loads. Instead, each server is measured with the numbers of --clients."
-"""Line that is printed where ``--clients`` is given for a part with fixed loads."""
+"""Line to print if ``--clients`` is given for a part with fixed loads."""
 
 BEYOND = (
     "left out: {name}: other hosts cannot reach this server, its load program is not our client, or it has an updater"
 )
-"""Line that is printed for each server that cannot be loaded from other hosts."""
+"""Line to print for each server that other hosts cannot load."""
 
 
 def add_options(parser: Parser) -> None:
@@ -146,8 +147,7 @@ def _run_all(options: argparse.Namespace, folder: Path) -> int:
 
 
 def _measured(name: str, options: argparse.Namespace, folder: Path, resume: bool) -> Content:
-    """Measures a part into a folder, together with the parts that are measured before and after it. Writes the
-    report."""
+    """Measures a part into a folder, with the parts that are measured before and after it. Writes the report."""
     study, part = PARTS[name]
     on = bench(CATALOG, seed=options.seed)
     if options.cluster is not None:
@@ -161,8 +161,9 @@ def _measured(name: str, options: argparse.Namespace, folder: Path, resume: bool
 
 
 def planned(name: str, options: argparse.Namespace, folder: Path) -> Planned:
-    """Plan for measuring a part into a folder: its sweep, and its estimated duration. The sweep uses the predictions in
-    the folder. The plan has no sweep if the options do not fit the part."""
+    """Plan for measuring a part into a folder: its sweep, and its estimated duration. If the folder has predictions,
+    the sweep uses the predictions. If the options do not fit the part, the plan has no sweep.
+    """
     study, part = PARTS[name]
     unmeasured = tuple(each for each in study.parts if each not in (name, *beside(part)))
     scale = scale_of(study, part, options)
@@ -180,7 +181,7 @@ def planned(name: str, options: argparse.Namespace, folder: Path) -> Planned:
 
 
 def _beside(part: Part, scale: Scale) -> tuple[str, ...]:
-    """Names of the files and folders that the measurement of a part leaves, in addition to the files of the sweep."""
+    """Names of the files and folders that the measurement of a part leaves besides the files of the sweep."""
     return (
         *([FORETOLD_FILE] if part.first else []),
         *(kind_of(plan).form.plan_file for plan in part.runs(scale)),
@@ -189,8 +190,9 @@ def _beside(part: Part, scale: Scale) -> tuple[str, ...]:
 
 
 def _after(study: Study, part: Part, scale: Scale) -> dict[str, Sweep]:
-    """Sweeps that are measured after a part, by the parts' names: first the sweeps with verdicts, then the sweeps
-    without verdicts."""
+    """Sweeps that are measured after a part, by the names of their parts. Sweeps with verdicts come before sweeps
+    without verdicts.
+    """
     few = replace(scale, looks=(AFTER_BLOCKS,), fixed=False)
     scales = dict.fromkeys(part.also, scale) | dict.fromkeys(part.after, few)
     return {name: _sweep(study.parts[name], of) for name, of in scales.items()}
@@ -201,7 +203,7 @@ def _after_s(study: Study, part: Part, scale: Scale) -> float:
 
 
 def _again(options: argparse.Namespace, folder: Path) -> str:
-    """Command that continues an interrupted run."""
+    """Command that the user enters to continue an interrupted run."""
     words = ["run", options.name, "--profile", options.profile, "--seed", str(options.seed)]
     if options.clients is not None:
         words += ["--clients", *map(str, options.clients)]
@@ -213,8 +215,9 @@ def _again(options: argparse.Namespace, folder: Path) -> str:
 
 
 def conclusion(found: Content) -> list[str]:
-    """Lines to print: each question and its answer. If the answer is undecided, the command that would decide the
-    question follows."""
+    """Lines to print: each question and its answer. After an undecided answer, a line has the command that would decide
+    the question.
+    """
     lines = [""]
     for answer in found.answers:
         lines += [answer.question, f"  {answer.sentence}"]
@@ -224,7 +227,9 @@ def conclusion(found: Content) -> list[str]:
 
 
 def _measure(study: Study, part: Part, scale: Scale, on: Bench, folder: Path, resume: bool) -> None:
-    """Measures a part: the parts before it, its own sweep, then the runs and parts after it. Raises UsageError."""
+    """Measures the parts before a part, the part's own sweep, and then the runs and parts after the sweep. Raises
+    UsageError.
+    """
     scale = _foretelling(study, part, scale, on, folder, resume)
     sweep = _sweep(part, scale)
     if scale.foretell is not None and not (folder / FORETOLD_FILE).exists():
@@ -247,8 +252,9 @@ def _measure(study: Study, part: Part, scale: Scale, on: Bench, folder: Path, re
 
 
 def _foretelling(study: Study, part: Part, scale: Scale, on: Bench, folder: Path, resume: bool) -> Scale:
-    """Measures the part that ``part.first`` names. Returns the scale with the predictions that are computed from the
-    results. For a part without predictions, returns the given scale."""
+    """Measures the part that ``part.first`` names, and computes predictions from its results. Returns the scale with
+    these predictions. If the part has no predictions, returns the given scale.
+    """
     if part.first is None or part.foretell is None:
         return scale
     if not resume:
@@ -261,13 +267,13 @@ def _foretelling(study: Study, part: Part, scale: Scale, on: Bench, folder: Path
 
 
 def _first(study: Study, part: Part, scale: Scale) -> Sweep:
-    """Sweep that is measured before a part. The part must have ``first``."""
+    """Sweep that is measured before a part's own sweep. ``part.first`` must be set."""
     assert part.first is not None
     return _sweep(study.parts[part.first], replace(scale, looks=(min(FIRST_BLOCKS, scale.looks[-1]),), fixed=False))
 
 
 def _measure_beside(plan: Plan, on: Bench, folder: Path, resume: bool, progress: Progress) -> None:
-    """Measures a run of another kind than a sweep, such as cold starts, into the folder of the sweep."""
+    """Measures a run that is not a sweep, such as a run of cold starts, into the folder of the sweep."""
     kind = kind_of(plan)
 
     def began(done: int) -> None:
@@ -278,7 +284,7 @@ def _measure_beside(plan: Plan, on: Bench, folder: Path, resume: bool, progress:
 
 
 def _say_busy(progress: Progress, first: Block) -> None:
-    """Prints a warning if the first block shows that the machine is too busy to show small differences."""
+    """Prints a warning if the first block shows that the machine is too busy for small differences to be seen."""
     stolen_s = sum(each.steal_ticks for each in first.rounds) * TICK_S
     foreign_s = sum(each.foreign_ticks or 0 for each in first.rounds) * TICK_S
     lasted_s = sum(each.duration_s for each in first.rounds) * first.cores
@@ -293,8 +299,8 @@ def _say_busy(progress: Progress, first: Block) -> None:
 
 
 def part_for(name: str, options: argparse.Namespace) -> str:
-    """Name of the part to measure: ``name``, or the part that measures the same servers by numbers of clients
-    (``by_clients``). This second part is chosen with ``--cluster``, and with ``--clients`` if ``name`` has fixed loads.
+    """Name of the part to measure: ``name``, or the part that measures the same servers by numbers of clients. The
+    second part is chosen with ``--cluster``. It is also chosen with ``--clients`` if ``name`` has fixed loads.
     """
     study, part = PARTS[name]
     by_clients = options.clients is not None and is_fixed(part, study.scales[options.profile])
@@ -302,7 +308,7 @@ def part_for(name: str, options: argparse.Namespace) -> str:
 
 
 def scale_of(study: Study, part: Part, options: argparse.Namespace) -> Scale:
-    """Scale of a part's run: the scale of the profile, with the seed, the clients and the blocks of the options."""
+    """Scale of a part's run: the scale of the profile, but with the options' seed, clients and blocks."""
     usual = study.scales[options.profile]
     return replace(
         usual,
@@ -316,8 +322,9 @@ def scale_of(study: Study, part: Part, options: argparse.Namespace) -> Scale:
 
 
 def _sweep(part: Part, scale: Scale) -> Sweep:
-    """Sweep of a part at a scale. Raises UsageError if this number of blocks or clients cannot decide a comparison, or
-    if no peer of the part is built."""
+    """Sweep of a part at a scale. Raises UsageError if a comparison cannot be decided with this number of blocks or
+    clients, or if no peer of the part is built.
+    """
     try:
         return replace(part.sweep(scale), fixed=scale.fixed)
     except ValueError as error:
@@ -327,13 +334,13 @@ def _sweep(part: Part, scale: Scale) -> Sweep:
 
 
 def _left_out(parts: Iterable[Part]) -> list[str]:
-    """Lines, one for each peer of these parts that is not built here. A line says how to build the peer."""
+    """Lines to print, one for each peer of these parts that is not built here. Each line says how to build its peer."""
     peers = dict.fromkeys(name for part in parts for name in part.peers)
     return [f"left out: {why_absent(name)}" for name in peers if not is_built(name)]
 
 
 def _hosts(options: argparse.Namespace) -> tuple[str, ...]:
-    """Names of the hosts of ``--cluster``; empty without ``--cluster``.
+    """Names of the hosts in the cluster; empty without ``--cluster``.
 
     Raises UsageError in four cases: only one of ``--cluster`` and ``--host`` is given, ``--host`` is a wildcard
     address, Dask is not installed, or a host would have no client.
@@ -359,7 +366,7 @@ def _hosts(options: argparse.Namespace) -> tuple[str, ...]:
 
 
 def _check_hosts(folder: Path, hosts: Sequence[str]) -> None:
-    """Refuses to resume a run whose blocks were loaded by other hosts. Raises UsageError."""
+    """Refuses to resume a run if other hosts sent the load of its earlier blocks. Raises UsageError."""
     shares = (
         {share.name for share in window.hosts}
         for block in read_blocks(folder)
@@ -373,7 +380,7 @@ def _check_hosts(folder: Path, hosts: Sequence[str]) -> None:
 
 
 def _unreachable(names: Iterable[str], options: argparse.Namespace) -> list[str]:
-    """Lines, one for each server of these parts that a load from other hosts leaves out."""
+    """Lines to print, one for each server that the hosts of ``--cluster`` cannot load."""
     found = []
     for study, part in (PARTS[name] for name in names if options.cluster is not None):
         with suppress(ValueError):  # no server at this scale: the measurement will print the line
@@ -382,6 +389,6 @@ def _unreachable(names: Iterable[str], options: argparse.Namespace) -> list[str]
 
 
 def _new(folder: Path) -> Path:
-    """Folder that does not exist yet: the given folder, or the first of FOLDER-2, FOLDER-3 and so on."""
+    """Folder that does not exist yet: the given FOLDER, or the first free name of FOLDER-2, FOLDER-3 and so on."""
     names = chain([folder], (folder.with_name(f"{folder.name}-{number}") for number in count(2)))
     return next(each for each in names if not each.exists())

@@ -1,8 +1,8 @@
-"""``run all``: the main parts of all studies, one after the other; then the index of all studies.
+"""``run all``: measures the main parts of all studies, one after the other; then writes the index of all studies.
 
-A main part includes the parts that are measured before and after it. The further parts of the studies are not measured.
-Each study has its own folder, so that its measurement can be resumed. After a failed study the next study begins: the
-error is printed in one line, and the exit code is 1. The module ``run`` passes the function that measures a study.
+With a main part, the parts before and after it are measured. The further parts of the studies are not measured. Each
+study has its own folder, so its measurement can be resumed. If a study fails, its error is printed in one line, and the
+next study begins. At the end the exit code is 1. The module ``run`` passes the function that measures a study.
 """
 
 import sys
@@ -24,8 +24,9 @@ from stock_service.rpc.errors import StockServiceError, UsageError
 ALL = "all"
 
 Measure = Callable[[str, Path], Content]
-"""Function that measures a study's main part into a folder, or resumes the measurement there, and writes the report.
-Blocks."""
+"""Function that measures the named part into a folder, or resumes the measurement in the folder. Writes the report.
+Blocks.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,22 +34,26 @@ class Planned:
     """Plan for measuring a study."""
 
     name: str
-    """Name of the part to be measured: the study's name, with a suffix if the part measures by numbers of clients."""
+    """Name of the part to be measured: the study's name, with a suffix for the part that measures by numbers of
+    clients.
+    """
     least_s: float
-    """Estimated duration in seconds, if the first look decides."""
+    """Estimated duration in seconds if the sweep ends at its first look."""
     most_s: float
-    """Estimated duration in seconds, if only the last look decides."""
+    """Estimated duration in seconds if the sweep ends at its last look."""
     others: tuple[str, ...]
-    """Names of the study's parts that are not measured."""
+    """Names of the study's parts that this run does not measure."""
     sweep: Sweep | None = None
-    """Sweep to be measured; None if the options do not fit the part. The measurement then prints the reason."""
+    """Sweep to be measured; None if the options do not fit the part. In this case the measurement will print the
+    reason.
+    """
     beside: tuple[str, ...] = ()
-    """Names of the files and folders that the measurement leaves, in addition to the files of the sweep."""
+    """Names of the files and folders that the measurement leaves besides the files of the sweep."""
 
 
 def run(planned: Sequence[Planned], left_out: Sequence[str], folder: Path, measure: Measure, again: str) -> int:
-    """Measures the studies that the folder lacks, and writes the index. Prints the first answer of each study. Returns
-    the exit code. Blocks.
+    """Measures the studies that are not complete in the folder, and writes the index. Prints the first answer of each
+    study. Returns the exit code. Blocks.
 
     ``left_out``: lines on servers that cannot be measured here. ``again``: the command that resumes this run. Raises
     KeyboardInterrupt after Ctrl-C, and OSError if the index cannot be written. Every whole block is kept.
@@ -81,8 +86,9 @@ def run(planned: Sequence[Planned], left_out: Sequence[str], folder: Path, measu
 
 
 def is_whole(folder: Path, planned: Planned) -> bool:
-    """True if the folder has a complete measurement of the plan: the report, all files, and the planned sweep, which
-    ended at a look."""
+    """True if the folder has the whole planned measurement: the report, all planned files, and the planned sweep. Each
+    sweep in the folder must have ended at a look.
+    """
     if not all((folder / name).exists() for name in (report.MARKDOWN, *planned.beside)):
         return False
     try:
@@ -95,8 +101,9 @@ def is_whole(folder: Path, planned: Planned) -> bool:
 
 
 def announced(planned: Sequence[Planned], folder: Path, done: Set[str]) -> list[str]:
-    """Lines that are printed before the start: the studies, the folder, the estimated duration, and the parts that are
-    left out. ``done``: names of the studies that are measured already."""
+    """Lines to print before the start: the studies, the folder, the estimated duration, and the parts that are left
+    out. ``done``: names of the studies that are measured already.
+    """
     to_do = [each for each in planned if each.name not in done]
     least_s, most_s = sum(each.least_s for each in to_do), sum(each.most_s for each in to_do)
     lines = [f"{len(planned)} studies into {folder}, one after the other; about {span(least_s, most_s)} in all:"]
@@ -110,7 +117,7 @@ def announced(planned: Sequence[Planned], folder: Path, done: Set[str]) -> list[
 
 
 def concluded(planned: Sequence[Planned], found: Mapping[str, Content], failed: Mapping[str, str]) -> list[str]:
-    """Lines, one for each study: its first answer, or the reason for a missing answer."""
+    """Lines to print, one for each study: its first answer, or the reason why an answer is missing."""
     lines = []
     for each in planned:
         answers = found[each.name].answers if each.name in found else ()
@@ -120,18 +127,18 @@ def concluded(planned: Sequence[Planned], found: Mapping[str, Content], failed: 
 
 
 def check_new(folder: Path) -> None:
-    """Refuses a folder that holds results. Only for a run without ``--resume``. Raises UsageError."""
+    """Refuses a folder with results. Called only for a run without ``--resume``. Raises UsageError."""
     if any(folder.rglob(SWEEP_FILE)):
         raise UsageError(f"--out {folder}", "a folder with results", "--resume to go on with them, or another folder")
 
 
 def span(least_s: float, most_s: float) -> str:
-    """Text of two durations; only one duration if both have the same text."""
+    """Text of the smallest and the largest duration. The text has only one duration if both would read the same."""
     least, most = duration(least_s), duration(most_s)
     return least if least == most else f"{least} to {most}"
 
 
 def _line(error: Exception) -> str:
-    """Text of an error in one line. If the cause is a fault of this program, the error's type stands first."""
+    """Text of an error in one line. If the error is a fault of this program, the text begins with the error's type."""
     said = " ".join(str(error).split())
     return said if isinstance(error, StockServiceError | OSError) else f"{type(error).__name__}: {said}"

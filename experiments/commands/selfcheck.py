@@ -1,4 +1,4 @@
-"""``selfcheck``: checks the load client and the statistics against results that are known beforehand."""
+"""``selfcheck``: checks the load client and the statistics against known results."""
 
 import argparse
 from pathlib import Path
@@ -18,8 +18,9 @@ def add_options(parser: Parser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Runs the named checks, or all checks. Prints the report's path; returns the exit code. Raises UsageError,
-    OSError."""
+    """Runs the named checks; all checks if none is named. Prints the report's path. Returns the exit code. Raises
+    UsageError, OSError.
+    """
     for name in options.checks:
         if name not in checks.CHECKS:
             raise UsageError("CHECK", name, ", ".join(checks.CHECKS))

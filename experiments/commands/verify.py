@@ -1,7 +1,7 @@
 """``verify``: recomputes the content of a recording, and names the differences.
 
-The command recomputes everything that is computed from a folder's part and its measurements: the texts, and the sweeps
-that are possible for the part.
+From a folder's part and measurements the command recomputes the texts in the folder, and the sweeps that the part can
+have.
 """
 
 import argparse
@@ -37,9 +37,9 @@ def add_options(parser: Parser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints a line for each difference, in the folder and in all folders inside it, and returns the exit code.
+    """Prints a line for each difference in the folder and in the folders inside it. Returns the exit code.
 
-    Raises UsageError for a damaged folder, after the differences in earlier folders have been printed.
+    Raises UsageError for a damaged folder. Before the error, the differences in earlier folders are printed.
     """
     folders = sorted(file.parent for file in options.results.rglob(SWEEP_FILE)) or [options.results]
     code = 0
@@ -52,9 +52,10 @@ def run(options: argparse.Namespace) -> int:
 
 
 def expected(folder: Path) -> Expected:
-    """Recomputed texts and designs that ``verify`` expects in a folder. For a sweep of ``compare`` the design is made
-    from the two sides of the comparison. A sweep of an unknown part has no expected texts or designs. Raises
-    UsageError."""
+    """Recomputed texts and designs that ``verify`` compares with a folder. For a sweep of ``compare``, the design is
+    made from the two compared servers. A sweep of an unknown part has no recomputed texts or designs. Raises
+    UsageError.
+    """
     sweep = read_sweep(folder)
     if sweep.part == COMPARED:
         return Expected({}, (Design(of_compare(sweep), (), ()),))
@@ -64,9 +65,9 @@ def expected(folder: Path) -> Expected:
 
 
 def texts(folder: Path) -> Mapping[str, Callable[[], str]]:
-    """Recomputed texts of a folder's report, figures and predictions, by file name. Each text is computed when its
-    function is called. Predictions are recomputed only if the folder has the measurements that are made before the
-    part."""
+    """Functions that recompute the texts of a folder's report, figures and predictions, by file name. The predictions
+    are left out if the folder has no measurements of the part that is measured first.
+    """
     found = read(folder)
     sweep, told = found.judgement.sweep, dict[str, Callable[[], str]]()
     part = PARTS[sweep.part][1]
@@ -78,8 +79,9 @@ def texts(folder: Path) -> Mapping[str, Callable[[], str]]:
 
 
 def _is_inside(folder: Path, name: str) -> bool:
-    """True if a folder lies inside the folder of another part, and if its own part is measured before or after the
-    other part."""
+    """True if a folder lies inside the folder of another part, and the part ``name`` is measured before or after that
+    other part.
+    """
     around = folder.resolve().parent
     if not (around / SWEEP_FILE).exists() or (main := read_sweep(around).part) not in PARTS:
         return False
@@ -87,9 +89,10 @@ def _is_inside(folder: Path, name: str) -> bool:
 
 
 def _designs(folder: Path, sweep: Sweep) -> Iterator[Design]:
-    """Designs of a part at every scale that ``run`` can choose. A scale has a profile, a sender of the load (this
-    machine or other hosts), a set of numbers of clients, and numbers of blocks. Designs with the sweep's numbers of
-    blocks come first."""
+    """Yields the designs of a part at every scale that ``run`` can choose. Scales differ in the profile, the sender of
+    the load (this machine or other hosts), the set of numbers of clients, and the numbers of blocks. Designs with the
+    sweep's numbers of blocks come first.
+    """
     study, part = PARTS[sweep.part]
     peers = frozenset(part.peers) - frozenset(content.left_out(part.peers, sweep))
     foretell = None
@@ -109,9 +112,10 @@ def _designs(folder: Path, sweep: Sweep) -> Iterator[Design]:
 
 
 def _clients(part: Part, scale: Scale, sweep: Sweep) -> Iterator[tuple[int, ...]]:
-    """Sets of numbers of clients that may have been given to ``run``. The first set has the sweep's smallest number of
-    connections, the next set the two smallest numbers, and so on. Further sets leave out the numbers that the part adds
-    by itself: if ``--clients`` had such a number, the part would have further arms."""
+    """Yields sets of numbers of clients that may have been the ``--clients`` of ``run``. The first set has the sweep's
+    smallest number of connections, the next set has the two smallest numbers, and so on. Then come sets without the
+    numbers that the part adds by itself. If ``--clients`` had such a number, the part would have further arms.
+    """
     counts, own = sorted({arm.connections for arm in sweep.arms}), list[int]()
     with suppress(ValueError, UsageError):  # as in ``_designs``
         of_all = part.sweep(replace(scale, clients=tuple(counts))).arms
@@ -120,7 +124,7 @@ def _clients(part: Part, scale: Scale, sweep: Sweep) -> Iterator[tuple[int, ...]
 
 
 def _few_blocks(study: Study, part: Part, scale: Scale) -> Iterator[tuple[int, ...]]:
-    """Looks of a part that is measured before or after another part, without verdicts."""
+    """Yields the looks that a part has when it is measured without verdicts, before or after another part."""
     for other in study.parts.values():
         if study.parts.get(other.first or "") is part:
             yield (min(FIRST_BLOCKS, scale.looks[-1]),)
@@ -129,8 +133,9 @@ def _few_blocks(study: Study, part: Part, scale: Scale) -> Iterator[tuple[int, .
 
 
 def _foretold(folder: Path, sweep: Sweep, foretell: Callable[[Setting], Foretold]) -> str:
-    """Text of the file of predictions for the arms of a sweep. ``foretell`` gives the prediction for an arm's
-    setting."""
+    """Text of the file of predictions for the arms of a sweep. ``foretell`` computes the prediction for an arm's
+    setting.
+    """
     told = [foretell(arm.setting) for arm in sweep.arms]
     written_at, kept = prediction.load(folder)
     text = prediction.text(told, written_at)
