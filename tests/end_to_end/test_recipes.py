@@ -79,9 +79,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     put(locking, "LOCKINGS", f"{body}\n\n")
     table(locking, re.findall(r"^LOCKINGS.*\{\n", locking.read_text(), re.MULTILINE)[0], '    "striped": Striped,\n')
     design = folder / "experiments" / "design"
-    (design / "queue_limit.py").write_text(recipe("QUEUE_LIMIT"))
-    factors = design / "factors.py"
-    put(factors, "\n\nFACTORS: ", "\n\nfrom experiments.design.queue_limit import QUEUE_LIMIT  # noqa: E402\n")
+    factors, body = design / "factors.py", recipe("QUEUE_LIMIT")
+    put(factors, "FACTORS: ", body[body.index("QUEUE_LIMIT = ") :] + "\n\n")  # the file has the imports already
     table(factors, "    for each in (\n", "        QUEUE_LIMIT,\n")
     studies = folder / "experiments" / "studies"
     (studies / "workers").mkdir()
