@@ -303,13 +303,13 @@ def part_for(name: str, options: argparse.Namespace) -> str:
     second part is chosen with ``--cluster``. It is also chosen with ``--clients`` if ``name`` has fixed loads.
     """
     study, part = PARTS[name]
-    by_clients = options.clients is not None and is_fixed(part, study.scales[options.profile])
+    by_clients = options.clients is not None and is_fixed(part, study.scale(options.profile))
     return f"{name}{SUFFIX}" if by_clients or options.cluster is not None else name
 
 
 def scale_of(study: Study, part: Part, options: argparse.Namespace) -> Scale:
     """Scale of a part's run: the scale of the profile, but with the options' seed, clients and blocks."""
-    usual = study.scales[options.profile]
+    usual = study.scale(options.profile)
     return replace(
         usual,
         seed=options.seed,

@@ -17,6 +17,7 @@ from experiments.kinds.prediction import Foretold
 from experiments.peers import PEERS
 from experiments.show.content import Answer, Claim, Section, Seen
 from experiments.show.figures.style import Picture
+from stock_service.rpc.errors import UsageError
 
 ProfileName = Literal["smoke", "quick", "paper"]
 
@@ -101,3 +102,9 @@ class Study:
     document: str = ""
     """Document that the study reproduces: kind, title and origin, in Markdown, to follow the words "It reproduces".
     Empty for a study without a document."""
+
+    def scale(self, profile: ProfileName) -> Scale:
+        """Size of a run in a profile. Raises UsageError for a profile that the study lacks."""
+        if profile not in self.scales:
+            raise UsageError("--profile", profile, f"{' or '.join(self.scales)} for the study {self.name}")
+        return self.scales[profile]

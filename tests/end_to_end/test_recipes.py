@@ -133,6 +133,8 @@ def test_a_comparison_takes_all_of_them(project: Path) -> None:
 
 def test_the_study_is_run_judged_drawn_and_reported(project: Path) -> None:
     """The new study runs by its name, from the first block to the page, and its recording verifies."""
+    refused = run("experiments", "run", "workers", "--profile", "paper", project=project)
+    assert "--profile: got 'paper', allowed: smoke or quick for the study workers" in refused.stderr
     done = run("experiments", "run", "workers", "--profile", "smoke", "--out", "seen", project=project, wait_s=WAIT_S)
     assert done.code == 0, done.stderr
     assert "Do more workers answer a Lookup sooner?" in done.stdout
