@@ -100,7 +100,12 @@ def _add_load(made: Parser) -> None:
         metavar="N",
         help="connections of each process",
     )
-    add("--client", choices=CLIENT_KINDS, default="lean", help="lean: our client on a socket; library: the transport's")
+    add(
+        "--client",
+        choices=CLIENT_KINDS,
+        default="lean",
+        help="lean: our client on a socket; library: the client of the transport's library",
+    )
     add(
         "--connection",
         choices=CONNECTION_POLICIES,

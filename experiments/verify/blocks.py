@@ -59,7 +59,7 @@ def shape_faults(sweep: Sweep, every: Sequence[Block]) -> Iterator[str]:
         if any(length != len(slices.round) for length in lengths):
             yield f"{_named(block)}: columns of several lengths"
         if not all(ALL in each for each in (slices.counts, slices.sums_ns, *(arm.answered for arm in block.arms))):
-            yield f"{_named(block)}: no numbers of all requests"
+            yield f"{_named(block)}: no numbers of the type {ALL!r}"
         servers = len(sweep.servers)
         known = len(block.servers) in (0, servers) and all(0 <= place < servers for place in block.starts)
         if len(block.arms) != len(sweep.arms) or not known:

@@ -57,7 +57,7 @@ ATTEMPTS: dict[str, Callable[[], list[Block]]] = {
 
 OF_SHAPE: dict[str, EditBlock] = {
     "columns of several lengths": lambda one: with_slices(one, requests=one.slices.requests[1:]),
-    "no numbers of all requests": lambda one: with_arm(one, 0, answered={}),
+    "no numbers of the type 'all'": lambda one: with_arm(one, 0, answered={}),
     "other arms or servers than its sweep has": lambda one: replace(one, starts=[99]),
 }
 
