@@ -1,8 +1,8 @@
 """No code of ours uses a name of grpcio that begins with an underscore: each release may change what such a name means.
 
 Found by syntax: an import of such a module or name, and a module's name in a string. In a file that imports grpcio,
-also a private attribute that grpcio's own sources make and the file does not make itself, and a private attribute that
-no file of ours makes: of any object, and by ``getattr`` and its like.
+also a private attribute of any object, and by ``getattr`` and its like. The attribute counts if grpcio's own sources
+make it and the file does not, or if no file of ours makes it.
 
 Not found: a name that is put together as the program runs; an attribute that only grpcio's compiled core has, if some
 file of ours makes an attribute of the same name; what knows grpcio's inside without a name, as the place of an

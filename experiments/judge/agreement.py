@@ -13,8 +13,8 @@ are pure.
   give a smaller variance; 1 ÷ the sum of the weights is then the lower limit of Röver, Knapp and Friede (2015).
 - The 95 % prediction interval, for the true ratio of a further run, is by Higgins, Thompson and Spiegelhalter ("A
   re-evaluation of random-effects meta-analysis", Journal of the Royal Statistical Society A 172, 2009, section 3.2),
-  with k − 2 degrees of freedom. The 95 % are approximate: if tau is at most the standard errors of the runs' means, the
-  probability is about 90 % (by a simulation here, and by Partlett and Riley 2017).
+  with k − 2 degrees of freedom. The 95 % are approximate. If tau is at most the standard errors of the runs' means, the
+  probability is about 90 %, by a simulation here and by Partlett and Riley (2017).
 - With few runs, the estimate of tau may be 0 although the runs differ. So tau also has an upper limit, at a confidence
   of 95 %, by a Q profile (Viechtbauer, "Confidence intervals for the amount of heterogeneity in meta-analysis",
   Statistics in Medicine 26, 2007).

@@ -222,8 +222,8 @@ def is_load_limited(sweep: Sweep, blocks: Sequence[Block], arm: Arm) -> bool:
 
 
 def _is_late(limits: Limits, seen: ArmSeen) -> bool:
-    """True if sends of an open loop were too late (gate 7): in some window, the 99th percentile of the lateness was
-    over a tenth of the 99th percentile of the block's response times."""
+    """True if sends of an open loop were too late (gate 7). Sends are too late if the 99th percentile of a window's
+    lateness is over a tenth of the 99th percentile of the block's response times."""
     response_us = seen.answered[ALL].times.distribution().p99_us
     late_us = [window.late_us_p99 for window in seen.windows if window.late_us_p99 is not None]
     return response_us is not None and bool(late_us) and max(late_us) > limits.late_share * response_us

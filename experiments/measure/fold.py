@@ -7,9 +7,9 @@ slices with late answers, and so include long pauses of the server. In a **robbe
 of the cores' time. Pairs, means and histograms leave out robbed rounds. Errors are counted in every slice.
 
 Requests of one slice are not independent, since a stall slows several requests. So a slice is a cluster of a cluster
-sample, and the effective sample size of n requests is n ÷ design effect. The design effect is about the share of
-requests above the 99th percentile: the variance of this share that follows from the differences between slices ÷ its
-variance for independent requests (Cochran, "Sampling Techniques", 1977; the name is from Kish, 1965).
+sample, and the effective sample size of n requests is n ÷ design effect. The design effect is a ratio of two variances
+of the share of requests above the 99th percentile. One variance follows from the differences between slices. The other
+variance is that of independent requests (Cochran, "Sampling Techniques", 1977; the name is from Kish, 1965).
 """
 
 from collections import Counter

@@ -279,8 +279,8 @@ def listed(judged: Judged) -> str:
 
 
 def _reservations(judged: Judged, is_brief: bool = False) -> Iterator[str]:
-    """Sentences that follow a ratio. The sentences are on plain means that disagree with the ratio, on the change that
-    a further run may make, and on the number of blocks that would decide the comparison.
+    """Sentences that follow a ratio. The sentences are on plain means that disagree with the ratio, and on the change
+    that a further run may make. The last sentence is on the number of blocks that would decide the comparison.
 
     With ``is_brief``, the change is mentioned only if it would undo the verdict.
     """

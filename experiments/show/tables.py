@@ -204,8 +204,8 @@ def left_out(judgement: Judgement) -> Table:
 
 
 def rounds_sentence(judgement: Judgement) -> str:
-    """Sentences on rounds that were left out, on the programs that took the cores, on blocks that were run again, and
-    on blocks in which over half of the rounds lost time."""
+    """Sentences on rounds that were left out, and on the programs that took the cores. Further sentences are on blocks
+    that were run again, and on blocks in which over half of the rounds lost time."""
     limits, rounds = judgement.sweep.limits, [each for block in judgement.blocks for each in block.rounds]
     out = sum(len(observed.left_out(limits, block.rounds, block.cores)) for block in judgement.blocks)
     marked = [str(block.number) for block in judgement.blocks if ratios.is_robbed_block(limits, block)]

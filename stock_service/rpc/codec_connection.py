@@ -158,8 +158,8 @@ class CodecConnection:
     def _give_up(self, number: int, whole: bool) -> None:
         """Abandons a call whose time limit is over. ``whole`` is True if the whole request was sent.
 
-        Closes the connection in three cases: only a part of the request may have been sent; the message that cancels
-        the call cannot be sent at once; the codec has no room for a further call.
+        Closes the connection if only a part of the request may have been sent. Also closes the connection if the
+        message that cancels the call cannot be sent at once, or if the codec has no room for a further call.
         """
         self._timeout_s = 0.0
         cancel = self._codec.abandon(number)

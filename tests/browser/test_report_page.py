@@ -48,8 +48,8 @@ VIEWS = [PHONE, DESK, PAPER, View(360, dark=True), View(1280, dark=True), View(7
 def test_a_page_has_no_fault(
     browser: Chromium, of: str, view: View, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    """A report's page and the index page of all studies request nothing but themselves, have no error, no picture
-    without text, no sideways scrolling, no faint text, with folds open and closed."""
+    """A report's page and the index page of all studies request nothing but themselves. With folds open and closed they
+    have no error, no picture without text, no sideways scrolling and no faint text."""
     page: Path = request.getfixturevalue(of)
     assert faults(browser, page, view) == []
     opened = tmp_path / "opened.html"

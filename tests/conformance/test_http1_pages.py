@@ -197,9 +197,9 @@ REFUSED: list[tuple[int, tuple[str, str], list[tuple[bytes, ...]]]] = [
     (400, ("", ""), [(LINE, *fields, TYPE) for fields in NO_ONE_HOST]),
     (400, ("", ""), [(LINE, HOST, b"Content-Type: application/json;a=b", b"Content-Type: text/plain")]),
 ]
-"""Status of the response, its first and last words, and heads that get this response: with a foreign Origin or a second
-Origin; with a foreign Host, also in the first line; with no Host, two Hosts or an invalid one (RFC 9112, 3.2); with two
-types."""
+"""Status of the response, its first and last words, and heads that get this response. A head has a foreign Origin or a
+second Origin, or a foreign Host, also in the first line. Or a head has no Host, two Hosts or an invalid Host (RFC 9112,
+3.2), or two types."""
 
 
 @pytest.mark.parametrize(("status", "words", "heads"), REFUSED)

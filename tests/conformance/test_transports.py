@@ -140,7 +140,7 @@ def test_a_reply_over_the_limit_of_headers() -> None:
 
 
 SHORT_S = 0.4
-"""How long a check waits here for what never comes."""
+"""Time that a check waits here for an event that never comes."""
 
 OF_PROMISES: dict[Promise, set[Check]] = {
     "several at a time": HELD_TOGETHER - {transport_lifecycle.check_stuck_handler},

@@ -138,7 +138,7 @@ def _place(pasts: dict[str, _Past], operation: Operation) -> _Placed | str | Non
 
 
 def _out_of_order(placed: Sequence[_Placed]) -> list[str]:
-    """A line for each operation B that breaks the order of real time: an operation A had ended before B began, but
+    """A line for each operation B that breaks the order of real time. An operation A had ended before B began, but
     every possible place of B comes before the earliest possible place of A."""
     calls = [(p.operation.called_ns, 0, number) for number, p in enumerate(placed)]
     returns = [(p.operation.returned_ns, 1, number) for number, p in enumerate(placed)]

@@ -16,8 +16,8 @@ servers of a group start just before the turn of the group, since the sweep has 
 effects.
 
 Server and load have a core each, except where the server can use a second core. A server can use a second core in three
-cases: its work hashes and so releases the GIL, its Python has no GIL, or it has two processes with a GIL each. Then
-neither server nor load is bound to a core.
+cases. Its work hashes, and so releases the GIL. Its Python has no GIL. Or the server has two processes with a GIL each.
+Then neither server nor load is bound to a core.
 """
 
 from collections.abc import Iterator

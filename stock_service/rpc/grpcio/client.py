@@ -44,7 +44,7 @@ class GrpcConnection:
     def _open(self, timeout_s: float) -> None:
         """Waits until the channel is connected. Raises Unavailable.
 
-        Calls a method that no server has: even a refusal shows that the channel is connected. grpcio's own function,
+        Calls a method that no server has. Even a refusal shows that the channel is connected. grpcio's own function,
         ``channel_ready_future``, is slower: it starts a thread for each channel, and ``close`` then waits up to 200 ms
         for this thread.
         """

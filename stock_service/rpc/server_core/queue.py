@@ -48,8 +48,8 @@ _LITTLE = 4
 """Largest number of waiting requests of a connection that sends little."""
 
 _BOTH_NS = 10_000_000
-"""Time in nanoseconds. The server begins few requests at a time if connections of both kinds have joined the queue
-within this time: a connection that sends little, and a connection that sends much.
+"""Time in nanoseconds. The server begins few requests at a time if a connection that sends little and a connection that
+sends much have both joined the queue within this time.
 """
 
 _PARTS = 8

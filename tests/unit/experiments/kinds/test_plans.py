@@ -105,7 +105,8 @@ ONE_CLIENT = [
     ],
 )
 def test_what_could_not_be_run_is_refused(kind: type[Any], values: tuple[Any, ...], said: str) -> None:
-    """A plan without places, blocks, runs, calls or time is refused. So is a plan with a place twice, too many servers
-    or connections, too long a time, a load that the kind does not have, or a ratio of cells that it lacks."""
+    """A plan without places, blocks, runs, calls or time is refused. A plan with a place twice, with too many servers
+    or connections, or with too long a time is refused. A load that the kind does not have is refused, too, and a ratio
+    of missing cells."""
     with pytest.raises(ValueError, match=said):
         kind("study", "part", *values)

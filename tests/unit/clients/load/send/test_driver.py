@@ -38,8 +38,8 @@ def test_a_connection_per_request_is_in_its_response_time() -> None:
 
 @pytest.mark.parametrize("per_request", EACH)
 def test_it_sends_what_was_drawn(per_request: bool) -> None:
-    """It sends the drawn requests in order and without a gap, over folds and blocks. A call begins after the last one
-    ended."""
+    """A driver sends the drawn requests in order and without a gap, over folds and blocks. A call begins after the
+    call before it has ended."""
     bench = Bench(calls=3 * BLOCK + 1)
     records = driven(per_request, bench).records
     assert [payload for _, payload, _ in bench.sent] == [each.payload for each in islice(requests(), 3 * BLOCK + 1)]

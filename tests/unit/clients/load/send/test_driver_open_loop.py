@@ -79,8 +79,7 @@ def test_an_interrupt_ends_the_wait(per_request: bool) -> None:
 
 @pytest.mark.parametrize("per_request", EACH)
 def test_it_stops_to_have_its_records_folded(per_request: bool) -> None:
-    """It stops at the bound of records, to within a block. The moments go on where they were, and so does the
-    progress."""
+    """A driver stops at the bound of records, to within a block. Then the due moments and the progress go on."""
     bench = Bench(due_ns=[number * LONG_NS for number in range(1, 200)])
     driver = bench.driver(per_request, records_max=50)
     driver.connect()

@@ -64,9 +64,8 @@ def started(source: str) -> Iterator[tuple[subprocess.Popen[bytes], psutil.Proce
 @pytest.mark.slow
 @pytest.mark.parametrize(("source", "stopped"), [("tied", False), ("tied", True), ("another's client", False)])
 def test_a_program_is_gone_when_its_parent_was_killed(source: str, stopped: bool) -> None:
-    """A program is gone when its parent was killed, whether the parent went on or waits for it, also a stopped program,
-    as a server in the middle of a stall from outside. Every other start is one of these:
-    ``test_whatever_is_started_is_tied``."""
+    """A program is gone when its parent was killed, whether or not the parent waits for the program. This also holds
+    for a stopped program. Every other start is one of these: ``test_whatever_is_started_is_tied``."""
     with started(STARTED_BY[source]) as (parent, child):
         if stopped:
             child.suspend()

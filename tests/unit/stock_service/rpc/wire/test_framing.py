@@ -67,8 +67,8 @@ BAD_LENGTHS = [FRAME_BYTES_MAX + 1, 2**31 - 1, 2**31, 2**32 - 1]
 )
 @pytest.mark.parametrize("size", [1, 3, 4])
 def test_a_bad_length_is_refused_with_its_fourth_byte(length: int, least: int, size: int) -> None:
-    """A length that is too short for any request, which has nine bytes at least, or reply, which has five, or over the
-    limit, is refused before a further byte, with both bounds."""
+    """A wrong length is refused before a further byte, with both bounds. A request has nine bytes at least, a reply has
+    five bytes, and both are within the limit."""
     *chunks, last = [chunk for chunk in cut(length.to_bytes(4, "big"), [size] * 4) if chunk]
     decoder: Decoder = request_decoder() if least == 9 else reply_decoder()
     assert not any(map(decoder.feed, chunks))
